@@ -1,0 +1,115 @@
+package holdfast
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"log/slog"
+	"reflect"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/hold"
+	"github.com/holdfast-go/holdfast/internal/config"
+	"github.com/holdfast-go/holdfast/internal/scripts"
+	"github.com/holdfast-go/holdfast/internal/turnstile"
+	"github.com/holdfast-go/holdfast/mutex"
+	"github.com/holdfast-go/holdfast/pubsub"
+	"github.com/holdfast-go/holdfast/watchdog"
+)
+
+// Hold is one acquisition; see package hold.
+type Hold = hold.Hold
+
+// State is what Inspect tells.
+type State = hold.State
+
+// Mutex is a reentrant mutual exclusion lock; see package mutex.
+type Mutex = mutex.Mutex
+
+// Client hands out the primitives. It is safe for concurrent use, meant to be made once per process, and
+// owns what is acquired through it: other clients, also on the same Redis client, are strangers to it.
+type Client struct {
+	cfg  config.Config
+	id   string
+	call *scripts.Caller
+	hall *turnstile.Hall
+}
+
+// New returns a client on a go-redis client: standalone, Sentinel or Cluster; on a Ring waiting is by polling
+// alone. New does no I/O. It returns ErrInvalid for a bad option.
+//
+// The go-redis client stays the caller's: holdfast does not close it, and sends its own commands regardless of
+// its MaxRetries.
+func New(rdb redis.UniversalClient, options ...Option) (*Client, error) {
+	if rdb == nil || reflect.ValueOf(rdb).Kind() == reflect.Pointer && reflect.ValueOf(rdb).IsNil() {
+		return nil, fmt.Errorf("holdfast: %w: the redis client is nil", ErrInvalid)
+	}
+	cfg := config.Config{
+		Prefix: DefaultPrefix, Logger: slog.Default(), Window: turnstile.DefaultWindow, Claim: turnstile.DefaultClaim,
+	}
+	for _, o := range options {
+		if o != nil {
+			o(&cfg)
+		}
+	}
+	if cfg.Err != nil {
+		return nil, fmt.Errorf("holdfast: %w", cfg.Err)
+	}
+	if _, ok := rdb.(*redis.Ring); ok {
+		cfg.PollOnly = true // a script publishes on its own shard, which need not be where the inbox listens
+	}
+	c := &Client{cfg: cfg, id: newID(cfg.Label), call: scripts.NewCaller(rdb, cfg.Prefix)}
+	c.hall = turnstile.NewHall(turnstile.Config{
+		Caller: c.call, Client: c.id, Logger: cfg.Logger, Window: cfg.Window, Claim: cfg.Claim, Stacks: cfg.Stacks,
+	})
+	c.hall.SetWatchdog(watchdog.New(c.call, c.hall.Warn))
+	if !cfg.PollOnly {
+		c.hall.SetInbox(pubsub.New(pubsub.Config{
+			Client: rdb, Channel: c.call.Inbox(c.id), Logger: cfg.Logger, Ping: cfg.Ping,
+			Subscribed: c.hall.Subscribed, Message: c.hall.Message,
+		}))
+	}
+	if cfg.Hall != nil {
+		cfg.Hall(c.hall)
+	}
+	return c, nil
+}
+
+// newID returns a random identity: a process that starts anew never inherits what an earlier one held.
+func newID(label string) string {
+	u := uuid.New()
+	id := base64.RawURLEncoding.EncodeToString(u[:])
+	if label != "" {
+		id += "@" + label
+	}
+	return id
+}
+
+// ID returns the client's identity, as Inspect shows it.
+func (c *Client) ID() string { return c.id }
+
+// Mutex returns the mutex of a name, 1 to 1,024 bytes. It never fails and sends nothing: what is wrong with
+// the name or an option is reported by the first call.
+func (c *Client) Mutex(name string, options ...LockOption) *Mutex {
+	settings, err := c.resolve(options)
+	return mutex.New(c.hall, name, c.call.Key("mutex", name), settings, err)
+}
+
+func (c *Client) resolve(options []LockOption) (hold.Settings, error) {
+	if len(c.cfg.Defaults) > 0 {
+		options = append(c.cfg.Defaults[:len(c.cfg.Defaults):len(c.cfg.Defaults)], options...)
+	}
+	return hold.Resolve(options...)
+}
+
+// Close refuses new calls, wakes waiters with ErrClosed, waits for running Do functions until ctx ends, then
+// ends and releases all holds and waits for the client's goroutines, at most until ctx ends. Use a fresh
+// context: the one of a request or a signal is done by then. It returns an error if not everything was
+// released in time; leases end what is left. A later Close does nothing and returns nil.
+func (c *Client) Close(ctx context.Context) error { return c.hall.Close(ctx) }
+
+// WithoutHolds returns a context like ctx that owns nothing: acquiring with it waits like anybody, for background
+// work that must not count as inside.
+func WithoutHolds(ctx context.Context) context.Context { return hold.WithoutHolds(ctx) }

@@ -1,0 +1,88 @@
+package hold
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/tenure"
+)
+
+// Limits of the durations that options take.
+const (
+	DefaultLease = 30 * time.Second
+	MinLease     = 100 * time.Millisecond
+	MaxLease     = 24 * time.Hour
+)
+
+// Settings are what the options of one primitive add up to.
+type Settings struct {
+	tenure.Terms
+	Wait         time.Duration // an acquire gives up after this; 0: only its context bounds it
+	NonReentrant bool
+	err          error
+}
+
+// Option sets how a primitive acquires and holds. A bad value is reported as ErrInvalid by the first call.
+type Option func(*Settings)
+
+// Lease sets how long a hold outlives its client: 100 ms to 24 h, by default 30 s. While the client lives,
+// the hold is renewed every third of it until it is released.
+func Lease(d time.Duration) Option {
+	return func(s *Settings) {
+		s.check("Lease", d, MinLease, MaxLease)
+		s.Lease, s.Fixed = d, false
+	}
+}
+
+// FixedLease sets a lease that is not renewed, 100 ms to 24 h: the hold is lost when it has run out, unless
+// Extend is called before.
+func FixedLease(d time.Duration) Option {
+	return func(s *Settings) {
+		s.check("FixedLease", d, MinLease, MaxLease)
+		s.Lease, s.Fixed = d, true
+	}
+}
+
+// MaxHold limits how long a hold is renewed in all, at least 100 ms: then it is lost. By default there is no limit.
+func MaxHold(d time.Duration) Option {
+	return func(s *Settings) {
+		s.check("MaxHold", d, MinLease, 1<<63-1)
+		s.MaxHold = d
+	}
+}
+
+// Wait limits how long an acquire waits, in addition to its context: it then fails with ErrNotAcquired. It does
+// not limit the work under the hold. At least 1 ms; by default there is no limit. Try methods do not wait at all.
+func Wait(d time.Duration) Option {
+	return func(s *Settings) {
+		s.check("Wait", d, time.Millisecond, 1<<63-1)
+		s.Wait = d
+	}
+}
+
+// NonReentrant makes an acquire with a hold's context wait like anybody else's: for itself, if nothing else
+// releases the outer hold.
+func NonReentrant() Option {
+	return func(s *Settings) { s.NonReentrant = true }
+}
+
+func (s *Settings) check(option string, d, low, high time.Duration) {
+	switch {
+	case d < low:
+		s.err = errors.Join(s.err, fmt.Errorf("%w: %s of %v, at least %v is needed", tenure.ErrInvalid, option, d, low))
+	case d > high:
+		s.err = errors.Join(s.err, fmt.Errorf("%w: %s of %v, at most %v is possible", tenure.ErrInvalid, option, d, high))
+	}
+}
+
+// Resolve applies the options in order, later ones over earlier ones.
+func Resolve(options ...Option) (Settings, error) {
+	s := Settings{Terms: tenure.Terms{Lease: DefaultLease}}
+	for _, o := range options {
+		if o != nil {
+			o(&s)
+		}
+	}
+	return s, s.err
+}

@@ -1,0 +1,77 @@
+-- acquire: try, wait, poll or re-enter. May run twice, late, or after the caller gave up.
+--
+-- KEYS[1]  hash of the name
+-- ARGV[1]  owner, "<client id>:<n>"
+-- ARGV[2]  weight, 1 to capacity
+-- ARGV[3]  capacity
+-- ARGV[4]  depth: 1 acquires, more re-enters
+-- ARGV[5]  lease in ms, 100 to 86400000
+-- ARGV[6]  window in ms for which the client counts as alive; 0: do not wait
+-- ARGV[7]  claim in ms: how long a pushed grant lasts, 100 to 86400000
+-- ARGV[8]  prefix of the inbox channels
+--
+-- Returns {status, token, now in ms, seq, ms until the earliest deadline, waiting, ticket, ahead}
+-- status: 1 held, 2 waiting, 0 busy (only with window 0), -1 refused (tombstone), -2 lost (only with depth > 1)
+-- token of the hold; seq is the last token given; ahead is 0 when the ticket is the head of the queue.
+
+local HELD, WAITING, BUSY, REFUSED, LOST = 1, 2, 0, -1, -2
+
+local owner, inbox = ARGV[1], ARGV[8]
+local weight, capacity, depth = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local lease, window, claim = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
+if not (weight and capacity and depth and lease and window and claim and weight >= 1 and weight <= capacity
+  and depth >= 1 and lease >= 100 and lease <= 86400000 and window >= 0 and window <= 86400000
+  and claim >= 100 and claim <= 86400000) then
+  return redis.error_reply('HFARGS acquire got a bad argument')
+end
+
+-- A name that nobody uses has no key: everything is written in one go.
+if depth == 1 and redis.call('EXISTS', KEYS[1]) == 0 then
+  local time = redis.call('TIME')
+  local token = tonumber(time[1]) * 1000000 + tonumber(time[2])
+  local now = math.floor(token / 1000)
+  local deadline = string.format('%.0f', now + lease)
+  local last = string.format('%.0f', token)
+  redis.call('HSET', KEYS[1], 'h:' .. owner, ARGV[2] .. ' 1 ' .. deadline .. ' ' .. last, 'v', '1', 'used', ARGV[2], 'exp', deadline, 'seq', last)
+  redis.call('PEXPIRE', KEYS[1], lease + 1000)
+  return { HELD, token, now, token, 0, 0, 0, 0 }
+end
+
+-- include state
+-- include machine
+
+if number(fields[13]) > now then return { REFUSED, 0, now, seq, 0, q, 0, 0 } end
+
+if held or ticketed then touch() end
+purge()
+if held then
+  local w, _, deadline, token = holder(held)
+  writeHolder(owner, w, depth, math.max(deadline, now + lease), token) -- the weight stays: a late copy must not change it
+  finish()
+  return { HELD, token, now, seq, 0, q, 0, 0 }
+end
+if depth > 1 then -- a re-entry never creates
+  if exists then finish() end
+  return { LOST, 0, now, seq, 0, q, 0, 0 }
+end
+
+if window > 0 and (ticketed or q > 0) then keepAlive(client(owner), window) end
+local token = grant(owner, lease, inbox)
+if not token and q <= 0 and used + weight <= capacity then token = hold(owner, weight, now + lease) end
+if token then
+  finish()
+  return { HELD, token, now, seq, 0, q, 0, 0 }
+end
+local left = exp > now and exp - now or 0
+if window == 0 then
+  finish()
+  return { BUSY, 0, now, seq, left, q, 0, 0 }
+end
+
+local n = ticket(ticketed)
+if n == 0 or redis.call('HGET', KEYS[1], 'w:' .. str(n)) ~= owner then
+  n = enqueue(owner, weight, capacity, claim, window)
+end
+cover(now + window + 2 * STEP)
+finish()
+return { WAITING, 0, now, seq, left, q, n, n > head and 1 or 0 }

@@ -1,0 +1,131 @@
+package scripts
+
+import (
+	"context"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Attempt bounds one attempt of a script call, unless the client's own ReadTimeout is shorter.
+const Attempt = 3 * time.Second
+
+// Caller sends scripts. Safe for concurrent use.
+type Caller struct {
+	rdb    redis.UniversalClient
+	prefix string // of keys and channels
+}
+
+// NewCaller returns a Caller on rdb. Keys and channels start with prefix.
+func NewCaller(rdb redis.UniversalClient, prefix string) *Caller {
+	if c, ok := rdb.(*redis.Client); ok {
+		// A hanging server must not hold a socket for longer than an attempt lasts. The copy shares the pool.
+		if t := c.Options().ReadTimeout; t <= 0 || t > Attempt {
+			rdb = c.WithTimeout(Attempt)
+		}
+	}
+	return &Caller{rdb: rdb, prefix: prefix}
+}
+
+// Key returns the key of a name of the given kind.
+func (c *Caller) Key(kind, name string) string { return c.prefix + kind + ":" + name }
+
+// Inbox returns the channel on which a client gets its grants.
+func (c *Caller) Inbox(client string) string { return c.inboxes() + client }
+
+func (c *Caller) inboxes() string { return c.prefix + "inbox:" }
+
+// call is a script with its arguments.
+type call struct {
+	script *script
+	key    string
+	args   []any
+}
+
+// once is a command that go-redis sends once: a script whose reply was lost may have run, and what follows
+// from that is ours to decide. The replies of the scripts are arrays of integers.
+type once struct{ *redis.IntSliceCmd }
+
+// NoRetry keeps go-redis from sending the command again.
+func (once) NoRetry() bool { return true }
+
+func (c *call) command(ctx context.Context, verb, text string) once {
+	args := make([]any, 0, 4+len(c.args))
+	args = append(args, verb, text, 1, c.key)
+	return once{redis.NewIntSliceCmd(ctx, append(args, c.args...)...)}
+}
+
+// run makes one attempt. EVALSHA becomes EVAL where the server does not know the script (yet, or any more).
+func (c *Caller) run(ctx context.Context, s *call) ([]int64, *Failure) {
+	cmd := s.command(ctx, "evalsha", s.script.sha)
+	err := c.rdb.Process(ctx, cmd)
+	if redis.HasErrorPrefix(err, "NOSCRIPT") {
+		cmd = s.command(ctx, "eval", s.script.text)
+		err = c.rdb.Process(ctx, cmd)
+	}
+	if err != nil {
+		return nil, c.failed(ctx, err)
+	}
+	return cmd.Val(), nil
+}
+
+// runAll makes one attempt for each call, in one write. Calls to the same key run in the given order.
+func (c *Caller) runAll(ctx context.Context, calls []*call) ([][]int64, []*Failure) {
+	replies, failures := make([][]int64, len(calls)), make([]*Failure, len(calls))
+	todo := make([]int, len(calls))
+	for i := range calls {
+		todo[i] = i
+	}
+	for _, verb := range []string{"evalsha", "eval"} {
+		pipe := c.rdb.Pipeline()
+		cmds := make([]once, len(todo))
+		for k, i := range todo {
+			text := calls[i].script.sha
+			if verb == "eval" {
+				text = calls[i].script.text
+			}
+			cmds[k] = calls[i].command(ctx, verb, text)
+			_ = pipe.Process(ctx, cmds[k])
+		}
+		_, err := pipe.Exec(ctx)
+		var unknown []int // to the server's script cache
+		for k, i := range todo {
+			switch e := cmds[k].Err(); {
+			case e == nil && (err == nil || len(cmds[k].Val()) > 0):
+				replies[i], failures[i] = cmds[k].Val(), nil
+			case e == nil: // the pipeline failed before this command was answered
+				failures[i] = c.failed(ctx, err)
+			default:
+				failures[i] = c.failed(ctx, e)
+				if redis.HasErrorPrefix(e, "NOSCRIPT") {
+					unknown = append(unknown, i)
+				}
+			}
+		}
+		if todo = unknown; len(todo) == 0 {
+			break
+		}
+	}
+	return replies, failures
+}
+
+// failed sorts an error, and has a Cluster client look for the new master after the network failed.
+func (c *Caller) failed(ctx context.Context, err error) *Failure {
+	f := failure(err)
+	if cluster, ok := c.rdb.(*redis.ClusterClient); ok && f.Transient {
+		cluster.ReloadState(ctx)
+	}
+	return f
+}
+
+func millis(d time.Duration) int64 { return d.Milliseconds() }
+
+// Node names the server that a key lives on: its address on a Cluster, else nothing.
+func (c *Caller) Node(ctx context.Context, key string) string {
+	if cluster, ok := c.rdb.(*redis.ClusterClient); ok {
+		if node, err := cluster.MasterForKey(ctx, key); err == nil {
+			return node.Options().Addr
+		}
+	}
+	return ""
+}

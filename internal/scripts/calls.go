@@ -1,0 +1,176 @@
+package scripts
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Status is the answer to an acquire.
+type Status int64
+
+// The answers of acquire.lua.
+const (
+	Held    Status = 1
+	Waiting Status = 2
+	Busy    Status = 0
+	Refused Status = -1 // the owner has ended: a tombstone
+	Lost    Status = -2 // a re-entry found no hold
+)
+
+// Acquire is a call of acquire.lua.
+type Acquire struct {
+	Key, Owner       string
+	Weight, Capacity int64
+	Depth            int
+	Lease            time.Duration
+	Window           time.Duration // 0: do not wait
+	Claim            time.Duration
+}
+
+// Acquired is its answer.
+type Acquired struct {
+	Status  Status
+	Token   int64         // of the hold
+	Seq     int64         // the last token given on this name
+	ExpIn   time.Duration // until the earliest deadline among the holders; 0: unknown
+	Waiting int           // tickets in the queue
+	Ticket  int64         // number of the caller's ticket
+	Head    bool          // that ticket is the head of the queue
+}
+
+func (c *Caller) acquire(a *Acquire) *call {
+	return &call{script: &acquireScript, key: a.Key, args: []any{
+		a.Owner, a.Weight, a.Capacity, a.Depth, millis(a.Lease), millis(a.Window), millis(a.Claim), c.inboxes(),
+	}}
+}
+
+func acquired(r []int64, f *Failure) (Acquired, *Failure) {
+	if f = check(r, 8, f); f != nil {
+		return Acquired{}, f
+	}
+	return Acquired{
+		Status: Status(r[0]), Token: r[1], Seq: r[3], ExpIn: time.Duration(r[4]) * time.Millisecond,
+		Waiting: int(r[5]), Ticket: r[6], Head: r[7] == 0,
+	}, nil
+}
+
+// Acquire makes one attempt.
+func (c *Caller) Acquire(ctx context.Context, a Acquire) (Acquired, *Failure) {
+	return acquired(c.run(ctx, c.acquire(&a)))
+}
+
+// AcquireAll makes one attempt for each, in the given order, in one write.
+func (c *Caller) AcquireAll(ctx context.Context, as []Acquire) ([]Acquired, []*Failure) {
+	calls := make([]*call, len(as))
+	for i := range as {
+		calls[i] = c.acquire(&as[i])
+	}
+	replies, failures := c.runAll(ctx, calls)
+	answers := make([]Acquired, len(as))
+	for i := range as {
+		answers[i], failures[i] = acquired(replies[i], failures[i])
+	}
+	return answers, failures
+}
+
+// Release is a call of release.lua.
+type Release struct {
+	Key, Owner string
+	Depth      int           // what is left; 0 ends the hold or the wait
+	Weight     int64         // what is left with Depth > 0
+	Tomb       time.Duration // how long later requests of the owner are refused
+	Token      int64         // the highest that the hold handed out
+	Force      bool          // remove every holder
+	Next       *Acquire      // the client's next waiter, queued if this very run ended the hold
+}
+
+// Released is its answer.
+type Released struct {
+	Ended  bool  // this run ended the hold or the level
+	Left   bool  // this run removed a ticket
+	Seq    int64 // the last token given before the grants of this run
+	Ticket int64 // of Next, 0 if it was not queued
+	More   bool  // grants were left: send it again
+}
+
+// Release makes one attempt.
+func (c *Caller) Release(ctx context.Context, r Release) (Released, *Failure) {
+	force := 0
+	if r.Force {
+		force = 1
+	}
+	args := []any{r.Owner, r.Depth, max(r.Weight, 1), millis(r.Tomb), r.Token, c.inboxes(), force}
+	if n := r.Next; n != nil {
+		args = append(args, n.Owner, n.Weight, n.Capacity, millis(n.Claim), millis(n.Window))
+	}
+	reply, f := c.run(ctx, &call{script: &releaseScript, key: r.Key, args: args})
+	if f = check(reply, 6, f); f != nil {
+		return Released{}, f
+	}
+	return Released{Ended: reply[0] == 1, Left: reply[0] == 2, Seq: reply[1], Ticket: reply[3], More: reply[5] == 1}, nil
+}
+
+// Renew is a call of renew.lua.
+type Renew struct {
+	Key, Owner string
+	Lease      time.Duration
+	Token      int64 // the highest that the hold handed out
+}
+
+// Renewed is its answer.
+type Renewed struct {
+	Held    bool
+	Token   int64
+	Waiting int
+}
+
+// RenewAll makes one attempt for each, in one write, over connections that users' blocking commands do not use up.
+func (c *Caller) RenewAll(ctx context.Context, rs []Renew) ([]Renewed, []*Failure) {
+	calls := make([]*call, len(rs))
+	for i, r := range rs {
+		calls[i] = &call{script: &renewScript, key: r.Key, args: []any{r.Owner, millis(r.Lease), r.Token}}
+	}
+	replies, failures := c.runAll(ctx, calls)
+	answers := make([]Renewed, len(rs))
+	for i, r := range replies {
+		if failures[i] = check(r, 4, failures[i]); failures[i] == nil {
+			answers[i] = Renewed{Held: r[0] == 1, Token: r[1], Waiting: int(r[3])}
+		}
+	}
+	return answers, failures
+}
+
+// Inspect reads a name's hash and the server's clock. Nothing is written.
+func (c *Caller) Inspect(ctx context.Context, key string) (now time.Time, fields map[string]string, f *Failure) {
+	// A plain command: it may be sent as often as go-redis likes.
+	values, err := redis.NewScript(inspectScript.text).Run(ctx, c.rdb, []string{key}).StringSlice()
+	if err != nil {
+		return time.Time{}, nil, c.failed(ctx, err)
+	}
+	if len(values) < 2 || len(values)%2 != 0 {
+		return time.Time{}, nil, malformed(len(values))
+	}
+	sec, _ := strconv.ParseInt(values[0], 10, 64)
+	usec, _ := strconv.ParseInt(values[1], 10, 64)
+	fields = make(map[string]string, len(values)/2)
+	for i := 2; i < len(values); i += 2 {
+		fields[values[i]] = values[i+1]
+	}
+	return time.Unix(sec, usec*1000), fields, nil
+}
+
+// check makes sure that an answer has the expected shape: a proxy or a fork may answer anything.
+func check(reply []int64, want int, f *Failure) *Failure {
+	if f == nil && len(reply) != want {
+		return malformed(len(reply))
+	}
+	return f
+}
+
+func malformed(n int) *Failure {
+	return &Failure{Unknown: true, err: fmt.Errorf("redis answered a script with %d values: is this a Redis?", n)}
+}

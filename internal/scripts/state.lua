@@ -1,0 +1,19 @@
+-- state: the fixed fields of the name, as numbers, and this owner's own fields.
+-- Included by acquire and release. Uses owner; sets us, now and everything below.
+
+local time = redis.call('TIME')
+local us = tonumber(time[1]) * 1000000 + tonumber(time[2])
+local now = math.floor(us / 1000)
+
+local fields = redis.call('HMGET', KEYS[1], 'v', 'used', 'exp', 'seq', 'q', 'head', 'tail', 'xt', 'vt', 'lt',
+  'h:' .. owner, 't:' .. owner, 'x:' .. owner)
+if fields[1] ~= '1' and (fields[1] or redis.call('EXISTS', KEYS[1]) == 1) then
+  return redis.error_reply('HFVERSION the key has protocol version ' .. (fields[1] or 'none') .. ', this client speaks version 1')
+end
+
+local function number(s) return tonumber(s or 0) or 0 end
+local exists = fields[1] == '1'
+local used, exp, seq = number(fields[2]), number(fields[3]), number(fields[4])
+local q, head, tail = number(fields[5]), number(fields[6]), number(fields[7])
+local xt, lt = number(fields[8]), number(fields[10])
+local held, ticketed = fields[11], fields[12]

@@ -1,0 +1,290 @@
+// Package turnstile is where acquisitions wait. A hall has a turnstile for each name in use; a turnstile knows
+// who waits for its name and who holds it here, asks the server for them, polls, and takes in the grants that
+// the server pushes. docs/protocol.md states the rules; comments name them as c1 to c12.
+package turnstile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"log/slog"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/scripts"
+	"github.com/holdfast-go/holdfast/internal/tenure"
+	"github.com/holdfast-go/holdfast/pubsub"
+	"github.com/holdfast-go/holdfast/watchdog"
+)
+
+// Defaults of the protocol's times.
+const (
+	DefaultWindow = 3 * time.Second // for which a waiting client counts as alive
+	DefaultClaim  = 3 * time.Second // how long a pushed grant lasts
+	tomb          = 30 * time.Second
+	// foreground is how long a Release keeps its caller.
+	foreground = 3 * time.Second
+	// settle is how long the undo of a cancelled wait gives the answers that are still on their way.
+	settle = 300 * time.Millisecond
+	// maxBackoff is the longest pause between attempts while Redis fails.
+	maxBackoff = time.Second
+	minBackoff = 50 * time.Millisecond
+	// maxBatch is how many acquires leave in one write.
+	maxBatch = 100
+	// maxUndos bounds the undos at work: beyond it (a long outage) the lease bounds what is left behind.
+	maxUndos = 10_000
+)
+
+// Config is what a hall needs.
+type Config struct {
+	Caller   *scripts.Caller
+	Inbox    *pubsub.Inbox // nil: waiting is by polling alone
+	Watchdog *watchdog.Watchdog
+	Client   string // client id
+	Logger   *slog.Logger
+	Window   time.Duration
+	Claim    time.Duration
+	Stacks   bool // record where holds are taken, for tests
+}
+
+// Hall is the turnstiles of one client. Safe for concurrent use.
+type Hall struct {
+	cfg    Config
+	log    *quietLog
+	last   atomic.Uint64 // number of the last owner
+	shards [64]shard
+	seed   maphash.Seed
+	owners sync.Map // number of an owner → *owner, for those whose grant may be pushed or who hold
+
+	subscribed atomic.Pointer[tenure.Instant] // when the latest subscription stood
+
+	crew  crew // every goroutine of the hall
+	undos atomic.Int64
+	doing crew // running Do functions
+
+	closing chan struct{}   // closed when Close begins: no new calls
+	ctx     context.Context // ends when Close is done: nothing is sent any more
+	end     context.CancelFunc
+	closed  sync.Once
+}
+
+// shard is a part of the turnstiles, by name.
+type shard struct {
+	mu         sync.Mutex
+	turnstiles map[string]*turnstile
+}
+
+// NewHall returns an empty hall. SetInbox may follow once.
+func NewHall(cfg Config) *Hall {
+	h := &Hall{cfg: cfg, log: newQuietLog(cfg.Logger), seed: maphash.MakeSeed(), closing: make(chan struct{})}
+	h.ctx, h.end = context.WithCancel(context.Background())
+	for i := range h.shards {
+		h.shards[i].turnstiles = make(map[string]*turnstile)
+	}
+	return h
+}
+
+// SetInbox tells where pushed grants come from; before the first use.
+func (h *Hall) SetInbox(in *pubsub.Inbox) { h.cfg.Inbox = in }
+
+// SetWatchdog tells who keeps the tenures alive; before the first use.
+func (h *Hall) SetWatchdog(w *watchdog.Watchdog) { h.cfg.Watchdog = w }
+
+// Warn logs, at most once in ten seconds for each message.
+func (h *Hall) Warn(msg string, attrs ...any) { h.log.warn(msg, attrs...) }
+
+// poll is the time between two polls of a name.
+func (h *Hall) poll() time.Duration { return h.cfg.Window / 3 }
+
+func (h *Hall) shard(key string) *shard {
+	return &h.shards[maphash.String(h.seed, key)%uint64(len(h.shards))]
+}
+
+// enter returns the key's turnstile, locked, and keeps it until leave.
+func (h *Hall) enter(name, key string) *turnstile {
+	s := h.shard(key)
+	s.mu.Lock()
+	t := s.turnstiles[key]
+	if t == nil {
+		t = &turnstile{hall: h, name: name, key: key}
+		s.turnstiles[key] = t
+	}
+	t.users.Add(1)
+	s.mu.Unlock()
+	t.mu.Lock()
+	return t
+}
+
+// leave forgets the turnstile if nobody uses it any more. The caller must not hold its lock.
+func (h *Hall) leave(t *turnstile) {
+	if t.users.Add(-1) > 0 {
+		return
+	}
+	s := h.shard(t.key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t.users.Load() == 0 && s.turnstiles[t.key] == t {
+		delete(s.turnstiles, t.key)
+		t.mu.Lock()
+		if t.timer != nil {
+			t.timer.Stop()
+		}
+		t.mu.Unlock()
+	}
+}
+
+// all returns the turnstiles in use, each kept until leave.
+func (h *Hall) all() []*turnstile {
+	var ts []*turnstile
+	for i := range h.shards {
+		s := &h.shards[i]
+		s.mu.Lock()
+		for _, t := range s.turnstiles {
+			t.users.Add(1)
+			ts = append(ts, t)
+		}
+		s.mu.Unlock()
+	}
+	return ts
+}
+
+// newOwner returns a fresh identity at the server, never used before (c1).
+func (h *Hall) newOwner(t *turnstile, w *waiter) *owner {
+	n := h.last.Add(1)
+	o := &owner{hall: h, turn: t, req: w.req, waiter: w, n: n, id: h.cfg.Client + ":" + strconv.FormatUint(n, 10)}
+	h.owners.Store(n, o)
+	t.users.Add(1)
+	w.owner = o
+	return o
+}
+
+// forget drops an owner of whom nothing can come any more.
+func (h *Hall) forget(o *owner) {
+	if _, known := h.owners.LoadAndDelete(o.n); known {
+		h.leave(o.turn)
+	}
+}
+
+// Subscribed is called by the inbox after every (re)subscription: grants may have been missed, so every waiter asks.
+func (h *Hall) Subscribed() {
+	now := tenure.Now()
+	h.subscribed.Store(&now)
+	for _, t := range h.all() {
+		t.mu.Lock()
+		t.pollAll(nil)
+		t.mu.Unlock()
+		h.leave(t)
+	}
+}
+
+// subscribedSince reports whether a subscription began to stand after the given instant.
+func (h *Hall) subscribedSince(i tenure.Instant) bool {
+	at := h.subscribed.Load()
+	return at != nil && at.After(i)
+}
+
+// Message is called by the inbox with every message. What is not understood is ignored: anybody may publish.
+func (h *Hall) Message(payload string) {
+	m, ok := parseMessage(payload)
+	if !ok || m.client != h.cfg.Client {
+		return
+	}
+	v, ok := h.owners.Load(m.n)
+	if !ok {
+		return
+	}
+	o := v.(*owner)
+	if m.revoked {
+		h.revoked(o)
+		return
+	}
+	o.turn.mu.Lock()
+	defer o.turn.mu.Unlock()
+	o.pushed(m.grant)
+}
+
+// revoked ends a hold that was freed by force.
+func (h *Hall) revoked(o *owner) {
+	o.turn.mu.Lock()
+	t := o.tenure
+	o.turn.mu.Unlock()
+	if t != nil {
+		t.End(fmt.Errorf("%w: freed by force", tenure.ErrLost))
+	}
+}
+
+// Close refuses new calls, wakes the waiters with ErrClosed, waits for running Do functions until ctx ends, then
+// ends and releases all holds and waits for every goroutine, at most until ctx ends. Later calls do nothing more.
+func (h *Hall) Close(ctx context.Context) (err error) {
+	h.closed.Do(func() {
+		close(h.closing)
+		err = h.doing.wait(ctx)
+		h.owners.Range(func(_, v any) bool {
+			o := v.(*owner)
+			o.turn.mu.Lock()
+			t := o.tenure
+			o.turn.mu.Unlock()
+			if t != nil {
+				t.End(tenure.ErrClosed)
+			}
+			return true
+		})
+		err = errors.Join(err, h.crew.wait(ctx))
+		h.end()
+		if h.cfg.Watchdog != nil {
+			h.cfg.Watchdog.Close(ctx)
+		}
+		if h.cfg.Inbox != nil {
+			h.cfg.Inbox.Close(ctx)
+		}
+		if err != nil {
+			err = fmt.Errorf("holdfast: close: not everything could be released in time, leases will end it: %w", err)
+		}
+	})
+	return err
+}
+
+func (h *Hall) isClosing() bool {
+	select {
+	case <-h.closing:
+		return true
+	default:
+		return false
+	}
+}
+
+// sleep waits for d, less if the hall ends.
+func (h *Hall) sleep(d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-h.ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+// Taken is a hold that has not been released, for tests.
+type Taken struct {
+	Name  string
+	Stack []uintptr
+}
+
+// Taken lists the holds that have not been released.
+func (h *Hall) Taken() []Taken {
+	var taken []Taken
+	h.owners.Range(func(_, v any) bool {
+		o := v.(*owner)
+		o.turn.mu.Lock()
+		if o.phase == holding && o.tenure.Cause() == nil {
+			taken = append(taken, Taken{o.turn.name, o.stack})
+		}
+		o.turn.mu.Unlock()
+		return true
+	})
+	return taken
+}

@@ -1,0 +1,147 @@
+package turnstile
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/hold"
+	"github.com/holdfast-go/holdfast/internal/scripts"
+	"github.com/holdfast-go/holdfast/internal/tenure"
+)
+
+// step is how far the clock of the tickets runs at most between two scripts, as in machine.lua.
+const step = 1500
+
+// Inspect tells who holds a name and who waits for it. It takes nothing and writes nothing.
+func (h *Hall) Inspect(ctx context.Context, r *Request) (hold.State, error) {
+	if err := h.usable(ctx, r); err != nil {
+		return hold.State{}, err
+	}
+	type result struct {
+		now    time.Time
+		fields map[string]string
+		f      *scripts.Failure
+	}
+	done := make(chan result, 1)
+	h.crew.Go(func() {
+		now, fields, f := h.cfg.Caller.Inspect(h.ctx, r.Key)
+		done <- result{now, fields, f}
+	})
+	select {
+	case res := <-done:
+		if res.f != nil {
+			return hold.State{}, r.wrap(res.f)
+		}
+		return state(r.Name, res.now.UnixMilli(), res.fields), nil
+	case <-ctx.Done():
+		return hold.State{}, r.wrap(over(ctx))
+	}
+}
+
+// ForceRelease frees a name at once, whoever holds it, and tells the holders. Waiters go on.
+func (h *Hall) ForceRelease(ctx context.Context, r *Request) error {
+	if err := h.usable(ctx, r); err != nil {
+		return err
+	}
+	done := make(chan *scripts.Failure, 1)
+	h.crew.Go(func() {
+		release := scripts.Release{Key: r.Key, Owner: h.cfg.Client + ":0", Force: true} // 0 is nobody's number
+		for {
+			answer, f := h.cfg.Caller.Release(h.ctx, release)
+			if f != nil || !answer.More {
+				done <- f
+				return
+			}
+			release.Force = false // only the grants go on: the new holders stay
+		}
+	})
+	select {
+	case f := <-done:
+		if f != nil {
+			return r.wrap(f)
+		}
+		return nil
+	case <-ctx.Done():
+		return r.wrap(over(ctx))
+	}
+}
+
+// usable says what keeps a call from being made at all.
+func (h *Hall) usable(ctx context.Context, r *Request) error {
+	err := r.check()
+	switch {
+	case err != nil:
+	case h.isClosing():
+		err = tenure.ErrClosed
+	case ctx.Err() != nil:
+		err = over(ctx)
+	default:
+		return nil
+	}
+	return r.wrap(err)
+}
+
+// state reads the fields of a name's hash as the scripts would at that moment.
+func state(name string, now int64, fields map[string]string) hold.State {
+	s := hold.State{Name: name, Token: integer(fields["seq"])}
+	vt := now
+	if lt := integer(fields["lt"]); lt > 0 && integer(fields["q"]) > 0 {
+		vt = integer(fields["vt"]) + min(max(now-lt, 0), step)
+	}
+	type numbered struct {
+		n int64
+		w hold.Waiter
+	}
+	var queue []numbered
+	for field, value := range fields {
+		kind, owner, _ := strings.Cut(field, ":")
+		v := integers(value)
+		switch {
+		case kind == "h" && len(v) == 4 && v[2] > now:
+			client, label := clientOf(owner)
+			s.Holders = append(s.Holders, hold.Holder{
+				Owner: owner, Client: client, Label: label, Weight: v[0], Depth: int(v[1]),
+				LeaseLeft: time.Duration(v[2]-now) * time.Millisecond, Token: v[3],
+			})
+		case kind == "t" && len(v) == 4:
+			client, label := clientOf(owner)
+			queue = append(queue, numbered{v[0], hold.Waiter{
+				Owner: owner, Client: client, Label: label, Weight: v[1], Capacity: v[2],
+				Alive: integer(fields["c:"+client]) > vt,
+			}})
+		}
+	}
+	slices.SortFunc(s.Holders, func(a, b hold.Holder) int { return cmp.Compare(a.Token, b.Token) })
+	slices.SortFunc(queue, func(a, b numbered) int { return cmp.Compare(a.n, b.n) })
+	for _, q := range queue {
+		s.Queue = append(s.Queue, q.w)
+	}
+	return s
+}
+
+// clientOf splits "<client id>:<n>", and the label "@…" that may end a client id.
+func clientOf(owner string) (client, label string) {
+	if i := strings.LastIndexByte(owner, ':'); i >= 0 {
+		owner = owner[:i]
+	}
+	_, label, _ = strings.Cut(owner, "@")
+	return owner, label
+}
+
+// integer parses a decimal; what is none counts as 0, as in the scripts.
+func integer(s string) int64 {
+	n, _ := strconv.ParseInt(s, 10, 64)
+	return n
+}
+
+func integers(s string) []int64 {
+	var ns []int64
+	for f := range strings.SplitSeq(s, " ") {
+		ns = append(ns, integer(f))
+	}
+	return ns
+}

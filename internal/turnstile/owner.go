@@ -1,0 +1,234 @@
+package turnstile
+
+import (
+	"container/list"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/scripts"
+	"github.com/holdfast-go/holdfast/internal/tenure"
+	"github.com/holdfast-go/holdfast/watchdog"
+)
+
+// phase is how far an owner has come.
+type phase uint8
+
+const (
+	asking  phase = iota // no answer yet
+	waiting              // has a ticket in the server's queue
+	holding              // has its tenure
+	ended                // released, lost, cancelled or refused: whatever still comes for it is undone
+)
+
+// owner is one identity at the server: of one acquisition, from its first request until nothing of it is left.
+type owner struct {
+	hall *Hall
+	turn *turnstile
+	req  *Request
+	n    uint64
+	id   string // "<client id>:<n>"
+	try  bool   // one attempt, no ticket
+
+	// Guarded by the turnstile's mutex.
+	phase    phase
+	waiter   *waiter
+	place    *list.Element  // in the turnstile's line, until it holds or has ended
+	ticket   int64          // while waiting
+	polled   tenure.Instant // when the latest attempt was handed over
+	inflight int            // attempts without an answer so far, the release that names it as next included
+	unknown  tenure.Instant // when the latest attempt was sent that failed and may have run, or may still
+	missed   bool           // the attempt before got no answer
+	early    *grant         // a push that overtook the answer that its asker still awaits
+	settled  chan struct{}  // closed when inflight drops to 0 after the end
+	undoing  bool           // an undo is at work
+	again    bool           // an answer came after the undo had sent its release: release once more
+	tenure   *tenure.Tenure
+	claim    time.Duration // of a pushed grant
+	watch    *watchdog.Watch
+	stack    []uintptr
+}
+
+// unanswered reports whether a request of o may still run: then its end leaves a tombstone (c6, c7).
+func (o *owner) unanswered() bool {
+	return o.inflight > 0 || !o.unknown.IsZero() && o.unknown.Since() < tomb
+}
+
+// tomb is how long the server must refuse later requests of o once it has ended.
+func (o *owner) tomb() time.Duration {
+	if o.unanswered() {
+		return tomb
+	}
+	return 0
+}
+
+// acquire is the request that tries, waits and polls.
+func (o *owner) acquire() scripts.Acquire {
+	a := scripts.Acquire{
+		Key: o.turn.key, Owner: o.id, Weight: o.req.Weight, Capacity: o.req.Capacity, Depth: 1,
+		Lease: o.req.Settings.Lease, Window: o.hall.cfg.Window, Claim: o.hall.cfg.Claim,
+	}
+	if o.try {
+		a.Window = 0
+	}
+	return a
+}
+
+// answered takes in the answer to an attempt that was sent at the given instant.
+func (o *owner) answered(sent tenure.Instant, a scripts.Acquired, f *scripts.Failure) {
+	o.arrived()
+	missed := o.missed
+	if o.missed = f != nil; f != nil {
+		o.failed(sent, f)
+		return
+	}
+	t := o.turn
+	t.failures = 0
+	if o.phase == ended {
+		if a.Status == scripts.Held || a.Status == scripts.Waiting {
+			o.undo() // c7: an answer for an ended owner
+		}
+		return
+	}
+	o.waiter.failure = nil
+	known := false // the answer is "waiting" with the known number, or the first there is
+	switch a.Status {
+	case scripts.Held:
+		known = o.phase == asking || o.phase == holding
+		lease := o.req.Settings.Lease
+		o.granted(a.Token, sent.Add(lease-tenure.Margin(lease)), 0)
+	case scripts.Waiting:
+		t.base.update(sent, a.Seq)
+		if o.phase == holding {
+			return // an older answer, overtaken by the push
+		}
+		known = o.phase == asking || o.ticket == a.Ticket
+		o.queued(a.Ticket)
+		if o.phase == waiting && o.hall.subscribedSince(sent) {
+			t.send(o) // its grant may have been pushed before the subscription stood
+		}
+		if a.Head && a.ExpIn > 0 {
+			t.pollBefore(a.ExpIn + time.Millisecond)
+		}
+	case scripts.Refused: // c9: goes on under a new name
+		o.replace()
+		return
+	default: // busy: only a try is told so
+		t.part(o)
+		o.waiter.fail(tenure.ErrNotAcquired)
+		return
+	}
+	if !known || missed {
+		t.pollAll(o) // c5: what befell this one may have befallen all
+	}
+}
+
+// replace has o's waiter go on under a new owner.
+func (o *owner) replace() {
+	o.turn.part(o)
+	if o.try {
+		o.waiter.fail(fmt.Errorf("%w: the answer came too late", tenure.ErrUnavailable))
+		return
+	}
+	o.turn.ask(o.waiter)
+}
+
+// arrived counts an attempt as no longer on its way.
+func (o *owner) arrived() {
+	o.inflight--
+	if o.inflight == 0 && o.settled != nil {
+		close(o.settled)
+		o.settled = nil
+	}
+}
+
+// failed takes in that an attempt got no answer.
+func (o *owner) failed(sent tenure.Instant, f *scripts.Failure) {
+	if f.Unknown {
+		o.unknown = sent
+	}
+	if o.phase == ended || o.phase == holding {
+		return
+	}
+	w := o.waiter
+	w.failure = f
+	if f.Transient && !o.try {
+		if o.phase == asking {
+			o.turn.retryLater()
+		}
+		return
+	}
+	o.turn.part(o)
+	w.fail(f)
+	o.turn.advance()
+}
+
+// queued puts o where its ticket belongs.
+func (o *owner) queued(ticket int64) {
+	if o.phase == waiting && o.ticket == ticket {
+		return
+	}
+	o.phase, o.ticket = waiting, ticket
+	o.turn.line.sort(o)
+	o.turn.pollBefore(o.hall.poll())
+	if in := o.hall.cfg.Inbox; in != nil {
+		in.Open()
+	}
+	if g := o.early; g != nil {
+		o.early = nil
+		o.pushed(*g)
+	}
+}
+
+// pushed takes in a grant (c4). It is good without a round trip: this client's answer with the latest send
+// time, base, ran before the grant if the push's token is greater than the seq in that answer; so the tenure
+// began after base was sent. Otherwise, or past its deadline, it is void, and o asks again.
+func (o *owner) pushed(g grant) {
+	switch o.phase {
+	case asking:
+		o.early = &g
+		return
+	case waiting:
+	default:
+		return // a duplicate, or too late
+	}
+	base := o.turn.base
+	deadline := base.sent.Add(g.claim - tenure.Margin(g.claim))
+	if o.req.Settings.Fixed {
+		deadline = tenure.Earlier(deadline, tenure.Now().Add(o.req.Settings.Lease))
+	}
+	if base.sent.IsZero() || g.token <= base.seq || deadline.Until() <= 0 {
+		o.turn.send(o)
+		return
+	}
+	o.granted(g.token, deadline, g.claim)
+}
+
+// granted makes o the holder of a tenure. claim is 0 when the server gave the full lease.
+func (o *owner) granted(token int64, deadline tenure.Instant, claim time.Duration) {
+	t := o.turn
+	if o.phase == holding {
+		switch tenant := o.tenure; {
+		case tenant.Token() != token: // c3: the first one is over
+			tenant.End(fmt.Errorf("%w: the server gave it anew", tenure.ErrLost))
+		case claim == 0 && !o.req.Settings.Fixed:
+			tenant.ProlongUntil(deadline)
+		}
+		return
+	}
+	if deadline.Until() <= 0 { // the answer took longer than the lease: this tenure is over
+		o.unknown = tenure.Now() // let it be undone like one whose answer was lost
+		o.replace()
+		return
+	}
+	t.line.remove(o)
+	if t.candidate == o {
+		t.candidate = nil
+	}
+	o.phase, o.claim, o.early = holding, claim, nil
+	t.displace(o, token)
+	o.tenure = tenure.New(t.name, o.id, o.req.Settings.Terms, token, tenure.Now(), deadline, func(error) {
+		o.hall.crew.Go(o.lost)
+	})
+	t.holders = append(t.holders, o)
+	o.waiter.ready <- nil
+}

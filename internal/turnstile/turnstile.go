@@ -1,0 +1,317 @@
+package turnstile
+
+import (
+	"container/list"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/scripts"
+	"github.com/holdfast-go/holdfast/internal/tenure"
+)
+
+// turnstile is one client's record of a name: who waits for it here, and who holds it here.
+type turnstile struct {
+	hall  *Hall
+	name  string
+	key   string
+	users atomic.Int64 // callers inside and owners; the last one out closes the turnstile
+
+	mu       sync.Mutex // guards what follows, the owners of this turnstile and their waiters
+	base     base
+	line     line        // owners that ask or wait
+	holders  []*owner    // owners that hold
+	pollAt   time.Time   // when the owner with the lowest ticket asks again
+	askAt    time.Time   // when the owners without an answer ask again
+	timer    *time.Timer // fires at the earlier of the two
+	failures int         // attempts that failed in a row
+	failing  time.Time   // until when nothing is tried anew after a failure
+
+	// One ticket per client (Request.OneTicket): the candidate has it, the others wait here in local.
+	candidate *owner
+	local     list.List // of *waiter
+}
+
+// waiter is one blocked call.
+type waiter struct {
+	req   *Request
+	ready chan error // of capacity 1: nil, and owner holds; or why not
+
+	// Guarded by the turnstile's mutex.
+	owner   *owner        // whose grant it is waiting for; nil while in local
+	place   *list.Element // in local
+	failure *scripts.Failure
+}
+
+// fail tells the caller that nothing will come. The owner has ended, so nothing else is sent to ready.
+func (w *waiter) fail(err error) { w.ready <- err }
+
+// base dates the grants that are pushed (c2): among this client's "waiting" answers on the name, the one with
+// the latest send time, and the last token that the server had given when it ran.
+type base struct {
+	sent tenure.Instant
+	seq  int64
+}
+
+func (b *base) update(sent tenure.Instant, seq int64) {
+	if b.sent.IsZero() || sent.After(b.sent) {
+		b.sent, b.seq = sent, seq
+	}
+}
+
+// line is the owners that ask or wait: those with a ticket in the order of the tickets, then those without
+// an answer in the order of their arrival.
+type line struct{ owners list.List }
+
+func (l *line) first() *owner {
+	if e := l.owners.Front(); e != nil {
+		return e.Value.(*owner)
+	}
+	return nil
+}
+
+// add puts o, which has no ticket yet, at the end.
+func (l *line) add(o *owner) { o.place = l.owners.PushBack(o) }
+
+func (l *line) last() *owner {
+	if e := l.owners.Back(); e != nil {
+		return e.Value.(*owner)
+	}
+	return nil
+}
+
+func (l *line) remove(o *owner) {
+	if o.place != nil {
+		l.owners.Remove(o.place)
+		o.place = nil
+	}
+}
+
+// sort moves o, which has just got its ticket, to where that belongs. Tickets come nearly in order.
+func (l *line) sort(o *owner) {
+	at := l.owners.Back()
+	for at != nil {
+		if b := at.Value.(*owner); b != o && b.phase == waiting && b.ticket < o.ticket {
+			break
+		}
+		at = at.Prev()
+	}
+	if at == nil {
+		l.owners.MoveToFront(o.place)
+	} else {
+		l.owners.MoveAfter(o.place, at)
+	}
+}
+
+// unanswered lists the owners that have no ticket yet, in order.
+func (l *line) unanswered() []*owner {
+	var os []*owner
+	for e := l.owners.Back(); e != nil && e.Value.(*owner).phase == asking; e = e.Prev() {
+		os = append(os, e.Value.(*owner))
+	}
+	slices.Reverse(os)
+	return os
+}
+
+// all lists the owners in order.
+func (l *line) all() []*owner {
+	os := make([]*owner, 0, l.owners.Len())
+	for e := l.owners.Front(); e != nil; e = e.Next() {
+		os = append(os, e.Value.(*owner))
+	}
+	return os
+}
+
+// ask starts a new owner for w and sends its first request.
+func (t *turnstile) ask(w *waiter) { t.send(t.start(w)) }
+
+// start makes a new owner for w that has asked nothing yet.
+func (t *turnstile) start(w *waiter) *owner {
+	o := t.hall.newOwner(t, w)
+	t.line.add(o)
+	if w.req.OneTicket {
+		t.candidate = o
+	}
+	return o
+}
+
+// advance lets the next local waiter ask, if the client's one ticket is free. While this client holds the name
+// its release does that, in the same call.
+func (t *turnstile) advance() {
+	if t.candidate != nil || len(t.holders) > 0 {
+		return
+	}
+	if w := t.nextLocal(); w != nil {
+		t.ask(w)
+	}
+}
+
+// nextLocal takes the first waiter out of local.
+func (t *turnstile) nextLocal() *waiter {
+	e := t.local.Front()
+	if e == nil || t.hall.isClosing() {
+		return nil
+	}
+	w := t.local.Remove(e).(*waiter)
+	w.place = nil
+	return w
+}
+
+// part ends an owner that got nothing, and undoes what it may have left at the server. Its waiter is still
+// inside, so that forgetting the owner does not close the turnstile, which would need its lock.
+func (t *turnstile) part(o *owner) {
+	had := o.phase == waiting || o.unanswered()
+	o.end()
+	if had {
+		o.undo()
+	} else {
+		t.hall.forget(o)
+	}
+}
+
+// end takes o out of everything. What it left at the server is the caller's business.
+func (o *owner) end() {
+	t := o.turn
+	o.phase = ended
+	t.line.remove(o)
+	if t.candidate == o {
+		t.candidate = nil
+	}
+	t.holders = slices.DeleteFunc(t.holders, func(h *owner) bool { return h == o })
+}
+
+// displace ends the holds of this client that the server cannot have kept when it gave o its tenure: there
+// was no room for both. The server lost data, or time ran ahead; whoever lost is told before o goes on.
+func (t *turnstile) displace(o *owner, token int64) {
+	for _, other := range slices.Clone(t.holders) {
+		_, weight := other.tenure.Level()
+		if other.tenure.Token() < token && weight > 0 && weight+o.req.Weight > o.req.Capacity {
+			other.tenure.End(fmt.Errorf("%w: the server gave the name to another", tenure.ErrLost))
+		}
+	}
+}
+
+// send makes an attempt for each owner, in this order, without waiting for it.
+func (t *turnstile) send(os ...*owner) {
+	os = slices.DeleteFunc(os, func(o *owner) bool { return o.inflight >= 3 }) // a dead connection must not pile them up
+	if len(os) == 0 || t.hall.ctx.Err() != nil {
+		return
+	}
+	now := tenure.Now()
+	if now.Time().After(t.askAt) {
+		t.askAt = now.Time().Add(jitter(t.hall.poll()))
+	}
+	requests := make([]scripts.Acquire, len(os))
+	for i, o := range os {
+		o.inflight++
+		o.polled = now
+		requests[i] = o.acquire()
+	}
+	t.schedule()
+	t.hall.crew.Go(func() { t.attempt(os, requests) })
+}
+
+// attempt makes the attempts and takes in the answers.
+func (t *turnstile) attempt(os []*owner, requests []scripts.Acquire) {
+	for len(os) > 0 {
+		n := min(maxBatch, len(os))
+		sent := tenure.Now() // before anything is sent: deadlines count from here
+		if n == 1 {
+			a, f := t.hall.cfg.Caller.Acquire(t.hall.ctx, requests[0])
+			t.mu.Lock()
+			os[0].answered(sent, a, f)
+			t.mu.Unlock()
+		} else {
+			as, fs := t.hall.cfg.Caller.AcquireAll(t.hall.ctx, requests[:n])
+			t.mu.Lock()
+			for i, o := range os[:n] {
+				o.answered(sent, as[i], fs[i])
+			}
+			t.mu.Unlock()
+		}
+		os, requests = os[n:], requests[n:]
+	}
+}
+
+// pollAll has everybody in line ask again, oldest first, but for the one who just did.
+func (t *turnstile) pollAll(except *owner) {
+	var os []*owner
+	for _, o := range t.line.all() {
+		if o != except && (o.inflight == 0 || o.polled.Since() > t.hall.poll()) {
+			os = append(os, o)
+		}
+	}
+	t.send(os...)
+}
+
+// pollBefore sees to it that the lowest ticket asks within d.
+func (t *turnstile) pollBefore(d time.Duration) {
+	if now, at := time.Now(), time.Now().Add(d); t.pollAt.Before(now) || at.Before(t.pollAt) {
+		t.pollAt = at
+		t.schedule()
+	}
+}
+
+// retryLater has the owners without an answer ask again after a pause that grows while Redis fails.
+func (t *turnstile) retryLater() {
+	if now := time.Now(); !t.failing.After(now) { // one pause for all of them
+		pause := min(minBackoff<<min(t.failures, 10), maxBackoff)
+		t.failures++
+		t.failing = now.Add(jitter(pause))
+		t.askAt = t.failing
+		t.schedule()
+	}
+}
+
+// schedule sets the timer to the next thing to do.
+func (t *turnstile) schedule() {
+	var next time.Time
+	if first := t.line.first(); first != nil && first.phase == waiting {
+		next = t.pollAt
+	}
+	if last := t.line.last(); last != nil && last.phase == asking && (next.IsZero() || t.askAt.Before(next)) {
+		next = t.askAt
+	}
+	if next.IsZero() || t.hall.ctx.Err() != nil {
+		return
+	}
+	d := max(time.Until(next), time.Millisecond)
+	if t.timer == nil {
+		t.timer = time.AfterFunc(d, t.fire)
+	} else {
+		t.timer.Reset(d)
+	}
+}
+
+// fire polls what is due: the lowest ticket (c5), and whoever still has no answer.
+func (t *turnstile) fire() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.hall.ctx.Err() != nil {
+		return
+	}
+	now := time.Now()
+	var due []*owner
+	if first := t.line.first(); first != nil && first.phase == waiting && !now.Before(t.pollAt) {
+		t.pollAt = now.Add(jitter(t.hall.poll()))
+		due = append(due, first)
+	}
+	if !now.Before(t.askAt) {
+		t.askAt = now.Add(jitter(t.hall.poll()))
+		for _, o := range t.line.unanswered() {
+			if o.inflight == 0 || o.polled.Since() >= t.hall.poll()/2 {
+				due = append(due, o)
+			}
+		}
+	}
+	t.send(due...)
+	t.schedule()
+}
+
+// jitter shortens d by up to a fifth, so that clients do not poll in step.
+func jitter(d time.Duration) time.Duration {
+	return time.Duration(float64(d) * (0.8 + 0.2*rand.Float64()))
+}

@@ -1,0 +1,311 @@
+// Package watchdog keeps tenures alive: it renews their leases in batches and ends those whose deadline has
+// come. One goroutine minds them all, however many there are; a batch on its way has one of its own.
+//
+// The package is there to be read; its API is outside the compatibility promise.
+package watchdog
+
+import (
+	"container/heap"
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/scripts"
+	"github.com/holdfast-go/holdfast/internal/tenure"
+)
+
+// maxBatch is how many renewals leave in one write: more gain nothing and delay the rest.
+const maxBatch = 100
+
+// Renewer sends renewals, one attempt for each.
+type Renewer interface {
+	RenewAll(ctx context.Context, rs []scripts.Renew) ([]scripts.Renewed, []*scripts.Failure)
+	// Node names the server that a key lives on: nodes are renewed independently.
+	Node(ctx context.Context, key string) string
+}
+
+// Watchdog renews tenures. Safe for concurrent use.
+type Watchdog struct {
+	renewer Renewer
+	warn    func(msg string, attrs ...any)
+	ctx     context.Context // ends with Close
+	stop    context.CancelFunc
+	wake    chan struct{} // of capacity 1: the earliest watch has changed
+	wg      sync.WaitGroup
+
+	mu      sync.Mutex // guards what follows, and every watch
+	watches queue
+	running bool
+	closed  bool
+}
+
+// Watch is one tenure under the watchdog's eyes.
+type Watch struct {
+	tenure *tenure.Tenure
+	key    string
+
+	// Guarded by the watchdog's mutex.
+	index    int            // in the queue, -1 outside
+	at       tenure.Instant // when to look at it: the next renewal or the deadline, whichever is first
+	renewAt  tenure.Instant // zero: not to be renewed
+	failures int            // in a row
+}
+
+// New returns a watchdog. It starts its goroutine with the first tenure. warn logs, and limits how often.
+func New(r Renewer, warn func(msg string, attrs ...any)) *Watchdog {
+	if warn == nil {
+		warn = slog.Warn
+	}
+	w := &Watchdog{renewer: r, warn: warn, wake: make(chan struct{}, 1)}
+	w.ctx, w.stop = context.WithCancel(context.Background())
+	return w
+}
+
+// Add begins to mind a tenure that has its full lease.
+func (w *Watchdog) Add(t *tenure.Tenure, key string) *Watch {
+	v := &Watch{tenure: t, key: key, index: -1}
+	if !t.Terms.Fixed {
+		v.renewAt = t.Since().Add(pause(t.Terms.Lease))
+	}
+	w.add(v)
+	return v
+}
+
+// AddClaim begins to mind a tenure that has only the short claim of a pushed grant: its first renewal, which
+// sets the lease (a fixed one once and for all), goes out after a third of the claim, at once if less than
+// half of it is left.
+func (w *Watchdog) AddClaim(t *tenure.Tenure, key string, claim time.Duration) *Watch {
+	v := &Watch{tenure: t, key: key, index: -1, renewAt: tenure.Now()}
+	if t.Deadline().Until() >= claim/2 {
+		v.renewAt = v.renewAt.Add(claim / 3)
+	}
+	w.add(v)
+	return v
+}
+
+func (w *Watchdog) add(v *Watch) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return
+	}
+	if !w.running {
+		w.running = true
+		w.wg.Go(w.run)
+	}
+	w.placeLocked(v)
+}
+
+// Remove stops minding a tenure. A renewal on its way may still arrive; it changes nothing.
+func (w *Watchdog) Remove(v *Watch) {
+	if v == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	v.renewAt = tenure.Instant{}
+	if v.index >= 0 {
+		heap.Remove(&w.watches, v.index)
+	}
+	v.index = removed
+}
+
+// Len returns how many tenures are minded.
+func (w *Watchdog) Len() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.watches)
+}
+
+// Close stops minding and renewing, and waits for the goroutines, at most until ctx ends.
+func (w *Watchdog) Close(ctx context.Context) {
+	w.mu.Lock()
+	w.closed = true
+	w.mu.Unlock()
+	w.stop()
+	done := make(chan struct{})
+	go func() { w.wg.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+}
+
+// placeLocked puts v where its next instant belongs.
+func (w *Watchdog) placeLocked(v *Watch) {
+	if v.index == removed {
+		return
+	}
+	v.at = v.tenure.Deadline()
+	if !v.renewAt.IsZero() {
+		v.at = tenure.Earlier(v.at, v.renewAt)
+	}
+	if v.index < 0 {
+		heap.Push(&w.watches, v)
+	} else {
+		heap.Fix(&w.watches, v.index)
+	}
+	if v.index == 0 {
+		select {
+		case w.wake <- struct{}{}:
+		default: // run has yet to look
+		}
+	}
+}
+
+// run minds the tenures until Close.
+func (w *Watchdog) run() {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		timer.Reset(w.look())
+		select {
+		case <-w.ctx.Done():
+			return
+		case <-timer.C:
+		case <-w.wake:
+		}
+	}
+}
+
+// look does what is due and returns how long there is nothing to do.
+func (w *Watchdog) look() time.Duration {
+	var due []*Watch
+	var over []*tenure.Tenure
+	next := time.Hour
+	w.mu.Lock()
+	for len(w.watches) > 0 {
+		v := w.watches[0]
+		if next = v.at.Until(); next > 0 {
+			break
+		}
+		switch {
+		case v.tenure.Deadline().Until() <= 0:
+			heap.Pop(&w.watches)
+			over = append(over, v.tenure)
+		case !v.renewAt.IsZero() && v.renewAt.Until() <= 0:
+			due = append(due, v)
+			// An attempt that gives no answer in this time is tried again beside it.
+			v.renewAt = tenure.Now().Add(v.tenure.Terms.Lease / 10)
+			w.placeLocked(v)
+		default: // prolonged meanwhile
+			w.placeLocked(v)
+		}
+		next = time.Hour
+	}
+	w.mu.Unlock()
+	for _, t := range over {
+		t.Alive() // ends it; outside the lock, for that calls back
+	}
+	w.send(due)
+	return next
+}
+
+// send renews what is due, each node in batches of its own so that a slow one delays only itself.
+func (w *Watchdog) send(due []*Watch) {
+	if len(due) == 0 {
+		return
+	}
+	byNode := make(map[string][]*Watch)
+	for _, v := range due {
+		node := w.renewer.Node(w.ctx, v.key)
+		byNode[node] = append(byNode[node], v)
+	}
+	for _, vs := range byNode {
+		for len(vs) > 0 {
+			batch := vs[:min(maxBatch, len(vs))]
+			vs = vs[len(batch):]
+			w.wg.Go(func() { w.renew(batch) })
+		}
+	}
+}
+
+// renew makes one attempt for each tenure of a batch.
+func (w *Watchdog) renew(batch []*Watch) {
+	rs := make([]scripts.Renew, len(batch))
+	for i, v := range batch {
+		rs[i] = scripts.Renew{Key: v.key, Owner: v.tenure.Owner, Lease: v.tenure.Terms.Lease, Token: v.tenure.Token()}
+	}
+	sent := tenure.Now()
+	answers, failures := w.renewer.RenewAll(w.ctx, rs)
+	if w.ctx.Err() != nil {
+		return
+	}
+	for i, v := range batch {
+		w.answered(v, sent, answers[i], failures[i])
+	}
+}
+
+// answered settles one renewal.
+func (w *Watchdog) answered(v *Watch, sent tenure.Instant, a scripts.Renewed, f *scripts.Failure) {
+	t := v.tenure
+	switch {
+	case f != nil:
+		t.Failed(f)
+		w.warn("holdfast: renewal failed", "name", t.Name, "owner", t.Owner, "deadline in", t.Deadline().Until(), "error", f)
+	case !a.Held:
+		t.End(fmt.Errorf("%w: the server no longer knows it", tenure.ErrLost))
+		return
+	case a.Token != t.Token():
+		t.End(fmt.Errorf("%w: the server knows another tenure", tenure.ErrLost))
+		return
+	case !t.Prolong(sent, t.Terms.Lease):
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case v.index == removed || v.index < 0:
+		return
+	case f != nil:
+		v.renewAt = tenure.Now().Add(backoff(v.failures, t.Terms.Lease))
+		v.failures++
+	case t.Terms.Fixed:
+		v.renewAt, v.failures = tenure.Instant{}, 0
+	default:
+		v.renewAt, v.failures = sent.Add(pause(t.Terms.Lease)), 0
+	}
+	w.placeLocked(v)
+}
+
+// pause is the time between two renewals: a third of the lease, jittered only earlier.
+func pause(lease time.Duration) time.Duration {
+	return time.Duration(float64(lease/3) * (0.8 + 0.2*rand.Float64()))
+}
+
+// backoff is the time until a failed renewal is tried again: none at first, then from 50 ms to a thirtieth of the lease.
+func backoff(failures int, lease time.Duration) time.Duration {
+	if failures == 0 {
+		return 0
+	}
+	return min(50*time.Millisecond<<min(failures-1, 10), max(lease/30, 10*time.Millisecond))
+}
+
+const removed = -2 // index of a watch that must not come back
+
+// queue is a heap of watches, the earliest first.
+type queue []*Watch
+
+func (q queue) Len() int           { return len(q) }
+func (q queue) Less(i, j int) bool { return q[j].at.After(q[i].at) }
+func (q queue) Swap(i, j int)      { q[i], q[j] = q[j], q[i]; q[i].index, q[j].index = i, j }
+
+// Push implements heap.Interface.
+func (q *queue) Push(x any) {
+	v := x.(*Watch)
+	v.index = len(*q)
+	*q = append(*q, v)
+}
+
+// Pop implements heap.Interface.
+func (q *queue) Pop() any {
+	old := *q
+	v := old[len(old)-1]
+	old[len(old)-1] = nil
+	*q = old[:len(old)-1]
+	v.index = -1
+	return v
+}
