@@ -10,12 +10,15 @@ import (
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-go/holdfast/fairlock"
 	"github.com/holdfast-go/holdfast/hold"
 	"github.com/holdfast-go/holdfast/internal/config"
 	"github.com/holdfast-go/holdfast/internal/scripts"
 	"github.com/holdfast-go/holdfast/internal/turnstile"
 	"github.com/holdfast-go/holdfast/mutex"
 	"github.com/holdfast-go/holdfast/pubsub"
+	"github.com/holdfast-go/holdfast/rwlock"
+	"github.com/holdfast-go/holdfast/semaphore"
 	"github.com/holdfast-go/holdfast/watchdog"
 )
 
@@ -27,6 +30,15 @@ type State = hold.State
 
 // Mutex is a reentrant mutual exclusion lock; see package mutex.
 type Mutex = mutex.Mutex
+
+// FairLock is a reentrant lock in strict order of arrival; see package fairlock.
+type FairLock = fairlock.FairLock
+
+// RWLock is a reentrant lock for many readers or one writer; see package rwlock.
+type RWLock = rwlock.RWLock
+
+// Semaphore is a counting semaphore; see package semaphore.
+type Semaphore = semaphore.Semaphore
 
 // Client hands out the primitives. It is safe for concurrent use, meant to be made once per process, and
 // owns what is acquired through it: other clients, also on the same Redis client, are strangers to it.
@@ -95,6 +107,24 @@ func (c *Client) ID() string { return c.id }
 func (c *Client) Mutex(name string, options ...LockOption) *Mutex {
 	settings, err := c.resolve(options)
 	return mutex.New(c.hall, name, c.call.Key("mutex", name), settings, err)
+}
+
+// FairLock returns the fair lock of a name, as Mutex does. Names of different kinds never collide.
+func (c *Client) FairLock(name string, options ...LockOption) *FairLock {
+	settings, err := c.resolve(options)
+	return fairlock.New(c.hall, name, c.call.Key("fair", name), settings, err)
+}
+
+// RWLock returns the read-write lock of a name, as Mutex does.
+func (c *Client) RWLock(name string, options ...LockOption) *RWLock {
+	settings, err := c.resolve(options)
+	return rwlock.New(c.hall, name, c.call.Key("rw", name), settings, err)
+}
+
+// Semaphore returns the semaphore of a name, as Mutex does. The capacity is this caller's: see Semaphore.
+func (c *Client) Semaphore(name string, capacity int, options ...LockOption) *Semaphore {
+	settings, err := c.resolve(options)
+	return semaphore.New(c.hall, name, c.call.Key("sem", name), capacity, settings, err)
 }
 
 func (c *Client) resolve(options []LockOption) (hold.Settings, error) {

@@ -31,6 +31,13 @@ func (s *Share) Err() error {
 	return s.err
 }
 
+// Left reports whether the share has ended, without looking at the clock.
+func (s *Share) Left() bool {
+	s.tenure.mu.Lock()
+	defer s.tenure.mu.Unlock()
+	return s.err != nil
+}
+
 // Done returns a channel that is closed when the share ends.
 func (s *Share) Done() <-chan struct{} {
 	s.tenure.mu.Lock()

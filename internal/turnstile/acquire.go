@@ -150,7 +150,7 @@ func (t *turnstile) abandon(w *waiter) error {
 // hint explains a wait that ended: Redis was failing, or this very client holds the name, which is how a
 // forgotten context shows.
 func (t *turnstile) hint(w *waiter) error {
-	if len(t.holders) > 0 {
+	if len(t.holders) > 0 && w.req.Reentrant {
 		h := t.holders[0]
 		return fmt.Errorf("this client has held it for %v: to re-enter, acquire with the context of that hold (Do's argument, or hold.Context)",
 			h.tenure.Since().Since().Round(time.Millisecond))
@@ -193,7 +193,7 @@ func (o *owner) hold(share *tenure.Share) *hold.Hold {
 	h := hold.New(share, o, o.hall, o.turn.key)
 	log := o.hall.log
 	runtime.AddCleanup(h, func(s *tenure.Share) {
-		if s.Err() == nil {
+		if !s.Left() {
 			log.warn("holdfast: a hold was dropped without Release and is still renewed", "name", s.Tenure().Name, "owner", s.Tenure().Owner)
 		}
 	}, share)

@@ -39,6 +39,11 @@ func (o *owner) Release(_ context.Context, s *tenure.Share) error {
 	return nil
 }
 
+// Lose ends the tenure as if its lease had run out, for tests of code that must notice.
+func (o *owner) Lose() {
+	o.tenure.End(fmt.Errorf("%w: forced by a test", tenure.ErrLost))
+}
+
 // Extend implements hold.Keeper: it asks for a full lease from now on.
 func (o *owner) Extend(ctx context.Context, t *tenure.Tenure) error {
 	type result struct {
