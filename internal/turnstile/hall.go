@@ -59,8 +59,6 @@ type Hall struct {
 	seed   maphash.Seed
 	owners sync.Map // number of an owner → *owner, for those whose grant may be pushed or who hold
 
-	subscribed atomic.Pointer[tenure.Instant] // when the latest subscription stood
-
 	crew  crew // every goroutine of the hall
 	undos atomic.Int64
 	doing crew // running Do functions
@@ -168,22 +166,16 @@ func (h *Hall) forget(o *owner) {
 	}
 }
 
-// Subscribed is called by the inbox after every (re)subscription: grants may have been missed, so every waiter asks.
+// Subscribed is called by the inbox after every (re)subscription. Grants may have been missed, so every waiter asks,
+// also those whose answer is on its way: it may have run before the subscription stood.
 func (h *Hall) Subscribed() {
 	now := tenure.Now()
-	h.subscribed.Store(&now)
 	for _, t := range h.all() {
 		t.mu.Lock()
-		t.pollAll(nil)
+		t.pollAll(now)
 		t.mu.Unlock()
 		h.leave(t)
 	}
-}
-
-// subscribedSince reports whether a subscription began to stand after the given instant.
-func (h *Hall) subscribedSince(i tenure.Instant) bool {
-	at := h.subscribed.Load()
-	return at != nil && at.After(i)
 }
 
 // Message is called by the inbox with every message. What is not understood is ignored: anybody may publish.

@@ -73,13 +73,14 @@ func (o *owner) acquire() scripts.Acquire {
 	return a
 }
 
-// answered takes in the answer to an attempt that was sent at the given instant.
-func (o *owner) answered(sent tenure.Instant, a scripts.Acquired, f *scripts.Failure) {
+// answered takes in the answer to an attempt that was sent at the given instant. It reports whether the answer is
+// a sign that the others in line may have lost their tickets, too (c5).
+func (o *owner) answered(sent tenure.Instant, a scripts.Acquired, f *scripts.Failure) (suspicious bool) {
 	o.arrived()
 	missed := o.missed
 	if o.missed = f != nil; f != nil {
 		o.failed(sent, f)
-		return
+		return false
 	}
 	t := o.turn
 	t.failures = 0
@@ -87,39 +88,31 @@ func (o *owner) answered(sent tenure.Instant, a scripts.Acquired, f *scripts.Fai
 		if a.Status == scripts.Held || a.Status == scripts.Waiting {
 			o.undo() // c7: an answer for an ended owner
 		}
-		return
+		return false
 	}
 	o.waiter.failure = nil
-	known := false // the answer is "waiting" with the known number, or the first there is
 	switch a.Status {
 	case scripts.Held:
-		known = o.phase == asking || o.phase == holding
+		suspicious = missed || o.phase == waiting // it should have been pushed
 		lease := o.req.Settings.Lease
 		o.granted(a.Token, sent.Add(lease-tenure.Margin(lease)), 0)
 	case scripts.Waiting:
 		t.base.update(sent, a.Seq)
 		if o.phase == holding {
-			return // an older answer, overtaken by the push
+			return false // an older answer, overtaken by the push
 		}
-		known = o.phase == asking || o.ticket == a.Ticket
+		suspicious = missed || o.phase == waiting && o.ticket != a.Ticket
 		o.queued(a.Ticket)
-		if o.phase == waiting && o.hall.subscribedSince(sent) {
-			t.send(o) // its grant may have been pushed before the subscription stood
-		}
 		if a.Head && a.ExpIn > 0 {
 			t.pollBefore(a.ExpIn + time.Millisecond)
 		}
 	case scripts.Refused: // c9: goes on under a new name
 		o.replace()
-		return
 	default: // busy: only a try is told so
 		t.part(o)
 		o.waiter.fail(tenure.ErrNotAcquired)
-		return
 	}
-	if !known || missed {
-		t.pollAll(o) // c5: what befell this one may have befallen all
-	}
+	return suspicious
 }
 
 // replace has o's waiter go on under a new owner.

@@ -211,36 +211,39 @@ func (t *turnstile) send(os ...*owner) {
 		requests[i] = o.acquire()
 	}
 	t.schedule()
-	t.hall.crew.Go(func() { t.attempt(os, requests) })
+	t.hall.crew.Go(func() { t.attempt(os, requests, now) })
 }
 
-// attempt makes the attempts and takes in the answers.
-func (t *turnstile) attempt(os []*owner, requests []scripts.Acquire) {
+// attempt makes the attempts and takes in the answers. stamp is when they were handed over.
+func (t *turnstile) attempt(os []*owner, requests []scripts.Acquire, stamp tenure.Instant) {
+	suspicious := false
 	for len(os) > 0 {
 		n := min(maxBatch, len(os))
 		sent := tenure.Now() // before anything is sent: deadlines count from here
+		var as []scripts.Acquired
+		var fs []*scripts.Failure
 		if n == 1 {
 			a, f := t.hall.cfg.Caller.Acquire(t.hall.ctx, requests[0])
-			t.mu.Lock()
-			os[0].answered(sent, a, f)
-			t.mu.Unlock()
+			as, fs = []scripts.Acquired{a}, []*scripts.Failure{f}
 		} else {
-			as, fs := t.hall.cfg.Caller.AcquireAll(t.hall.ctx, requests[:n])
-			t.mu.Lock()
-			for i, o := range os[:n] {
-				o.answered(sent, as[i], fs[i])
-			}
-			t.mu.Unlock()
+			as, fs = t.hall.cfg.Caller.AcquireAll(t.hall.ctx, requests[:n])
 		}
-		os, requests = os[n:], requests[n:]
+		t.mu.Lock()
+		for i, o := range os[:n] {
+			suspicious = o.answered(sent, as[i], fs[i]) || suspicious
+		}
+		if os, requests = os[n:], requests[n:]; len(os) == 0 && suspicious {
+			t.pollAll(stamp)
+		}
+		t.mu.Unlock()
 	}
 }
 
-// pollAll has everybody in line ask again, oldest first, but for the one who just did.
-func (t *turnstile) pollAll(except *owner) {
+// pollAll has everybody in line who has not asked since the given instant ask again, oldest first.
+func (t *turnstile) pollAll(since tenure.Instant) {
 	var os []*owner
 	for _, o := range t.line.all() {
-		if o != except && (o.inflight == 0 || o.polled.Since() > t.hall.poll()) {
+		if since.After(o.polled) {
 			os = append(os, o)
 		}
 	}
