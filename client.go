@@ -135,8 +135,8 @@ func (c *Client) resolve(options []LockOption) (hold.Settings, error) {
 }
 
 // Close refuses new calls, wakes waiters with ErrClosed, waits for running Do functions until ctx ends, then
-// ends and releases all holds and waits for the client's goroutines, at most until ctx ends. Use a fresh
-// context: the one of a request or a signal is done by then. It returns an error if not everything was
+// ends and releases all holds and waits for the client's goroutines, at most until ctx ends, or half a second
+// later if Do functions used it up. Use a fresh context: the one of a request or a signal is done by then. It returns an error if not everything was
 // released in time; leases end what is left. A later Close does nothing and returns nil.
 func (c *Client) Close(ctx context.Context) error { return c.hall.Close(ctx) }
 

@@ -248,9 +248,11 @@ func (w *Watchdog) answered(v *Watch, sent tenure.Instant, a scripts.Renewed, f 
 		w.warn("holdfast: renewal failed", "name", t.Name, "owner", t.Owner, "deadline in", t.Deadline().Until(), "error", f)
 	case !a.Held:
 		t.End(fmt.Errorf("%w: the server no longer knows it", tenure.ErrLost))
+		w.Remove(v)
 		return
 	case a.Token != t.Token():
 		t.End(fmt.Errorf("%w: the server knows another tenure", tenure.ErrLost))
+		w.Remove(v)
 		return
 	case !t.Prolong(sent, t.Terms.Lease):
 		return

@@ -7,8 +7,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Attempt bounds one attempt of a script call, unless the client's own ReadTimeout is shorter.
-const Attempt = 3 * time.Second
+// maxRead is the longest that a socket may wait for a reply. Callers do not wait for so long: they ask again beside
+// it. But a socket that is never given up would be lost to a half-open connection.
+const maxRead = 10 * time.Second
 
 // Caller sends scripts. Safe for concurrent use.
 type Caller struct {
@@ -19,9 +20,8 @@ type Caller struct {
 // NewCaller returns a Caller on rdb. Keys and channels start with prefix.
 func NewCaller(rdb redis.UniversalClient, prefix string) *Caller {
 	if c, ok := rdb.(*redis.Client); ok {
-		// A hanging server must not hold a socket for longer than an attempt lasts. The copy shares the pool.
-		if t := c.Options().ReadTimeout; t <= 0 || t > Attempt {
-			rdb = c.WithTimeout(Attempt)
+		if t := c.Options().ReadTimeout; t <= 0 || t > maxRead {
+			rdb = c.WithTimeout(maxRead) // shares the pool, but not the hooks
 		}
 	}
 	return &Caller{rdb: rdb, prefix: prefix}
@@ -111,7 +111,7 @@ func (c *Caller) runAll(ctx context.Context, calls []*call) ([][]int64, []*Failu
 
 // failed sorts an error, and has a Cluster client look for the new master after the network failed.
 func (c *Caller) failed(ctx context.Context, err error) *Failure {
-	f := failure(err)
+	f := NewFailure(err)
 	if cluster, ok := c.rdb.(*redis.ClusterClient); ok && f.Transient {
 		cluster.ReloadState(ctx)
 	}

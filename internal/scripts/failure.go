@@ -33,8 +33,8 @@ var transient = []string{
 	"NOSCRIPT", "ERR max number of clients reached", "ERR max client reached", "UNBLOCKED", "FAILOVER",
 }
 
-// failure sorts an error of go-redis.
-func failure(err error) *Failure {
+// NewFailure sorts an error of go-redis; nil gives nil.
+func NewFailure(err error) *Failure {
 	if err == nil {
 		return nil
 	}

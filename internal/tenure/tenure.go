@@ -24,9 +24,6 @@ type Tenure struct {
 	Owner string // its identity at the server, "<client id>:<n>"
 	Terms Terms
 
-	// DepthMu is held while a script that writes the depth is on its way, so that depths arrive in order.
-	DepthMu sync.Mutex
-
 	token    int64
 	since    Instant
 	limit    Instant // the end set by MaxHold; zero: none

@@ -27,8 +27,14 @@ const (
 	tomb          = 30 * time.Second
 	// foreground is how long a Release keeps its caller.
 	foreground = 3 * time.Second
+	// grace is what Close gives the releases when running Do functions used up its context.
+	grace = 500 * time.Millisecond
 	// settle is how long the undo of a cancelled wait gives the answers that are still on their way.
 	settle = 300 * time.Millisecond
+	// patience is how long an attempt is waited for before another goes beside it.
+	patience = time.Second
+	// maxInflight is how many attempts of one owner may be without an answer: a dead connection must not pile them up.
+	maxInflight = 5
 	// maxBackoff is the longest pause between attempts while Redis fails.
 	maxBackoff = time.Second
 	minBackoff = 50 * time.Millisecond
@@ -209,7 +215,8 @@ func (h *Hall) revoked(o *owner) {
 }
 
 // Close refuses new calls, wakes the waiters with ErrClosed, waits for running Do functions until ctx ends, then
-// ends and releases all holds and waits for every goroutine, at most until ctx ends. Later calls do nothing more.
+// ends and releases all holds and waits for every goroutine, at most until ctx ends (or half a second later, if
+// the Do functions used it up). Later calls do nothing more.
 func (h *Hall) Close(ctx context.Context) (err error) {
 	h.closed.Do(func() {
 		close(h.closing)
@@ -224,6 +231,11 @@ func (h *Hall) Close(ctx context.Context) (err error) {
 			}
 			return true
 		})
+		if err != nil { // a Do used up ctx: the releases get a moment of their own
+			brief, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+			defer cancel()
+			ctx = brief
+		}
 		err = errors.Join(err, h.crew.wait(ctx))
 		h.end()
 		if h.cfg.Watchdog != nil {

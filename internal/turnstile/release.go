@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/scripts"
@@ -17,27 +18,22 @@ func (o *owner) Release(_ context.Context, s *tenure.Share) error {
 	if err != nil {
 		return err
 	}
-	done := make(chan error, 1)
+	o.hall.crew.add()
+	defer o.hall.crew.done()
 	if depth > 0 {
-		o.hall.crew.Go(func() { done <- o.lower() })
+		err = o.lower()
 	} else {
 		o.hall.cfg.Watchdog.Remove(o.watching())
-		o.hall.crew.Go(func() { done <- o.giveBack() })
-	}
-	limit := time.NewTimer(foreground)
-	defer limit.Stop()
-	select {
-	case err = <-done:
-	case <-limit.C:
-		err = fmt.Errorf("%w: the release is not confirmed after %v and goes on in the background", tenure.ErrUnavailable, foreground)
-	case <-o.hall.ctx.Done():
-		err = tenure.ErrClosed
+		err = o.giveBack()
 	}
 	if err != nil {
 		return o.req.wrap(err)
 	}
 	return nil
 }
+
+// unconfirmed says that a release was not answered while its caller waited.
+var unconfirmed = fmt.Errorf("%w: the release is not confirmed after %v and goes on in the background", tenure.ErrUnavailable, foreground)
 
 // Lose ends the tenure as if its lease had run out, for tests of code that must notice.
 func (o *owner) Lose() {
@@ -46,49 +42,70 @@ func (o *owner) Lose() {
 
 // Extend implements hold.Keeper: it asks for a full lease from now on.
 func (o *owner) Extend(ctx context.Context, t *tenure.Tenure) error {
-	type result struct {
-		a scripts.Renewed
-		f *scripts.Failure
+	return o.insist(ctx, func() *scripts.Failure { return o.renew(t) })
+}
+
+func (o *owner) renew(t *tenure.Tenure) *scripts.Failure {
+	renew := scripts.Renew{Key: o.turn.key, Owner: o.id, Lease: t.Terms.Lease, Token: t.Token()}
+	sent := tenure.Now()
+	as, fs := o.hall.cfg.Caller.RenewAll(o.hall.ctx, []scripts.Renew{renew})
+	switch {
+	case fs[0] != nil:
+		t.Failed(fs[0])
+		return fs[0]
+	case !as[0].Held || as[0].Token != t.Token():
+		t.End(errForgotten)
+	default:
+		t.Prolong(sent, t.Terms.Lease)
 	}
+	return nil
+}
+
+// errForgotten is how a hold ends that the server does not know any more.
+var errForgotten = fmt.Errorf("%w: the server no longer knows it", tenure.ErrLost)
+
+// insist makes attempts until one is answered, the tenure has ended, or ctx or the hall ends. An attempt without an
+// answer is not waited for: the next one goes beside it.
+func (o *owner) insist(ctx context.Context, attempt func() *scripts.Failure) error {
+	t := o.tenure
+	answers := make(chan *scripts.Failure, maxInflight)
+	var last *scripts.Failure
+	flying := 0
 	for pause := minBackoff; ; pause = min(2*pause, maxBackoff) {
-		sent := tenure.Now()
-		done := make(chan result, 1)
-		o.hall.crew.Go(func() {
-			as, fs := o.hall.cfg.Caller.RenewAll(o.hall.ctx, []scripts.Renew{{Key: o.turn.key, Owner: o.id, Lease: t.Terms.Lease, Token: t.Token()}})
-			done <- result{as[0], fs[0]}
-		})
-		var f *scripts.Failure
+		if flying < maxInflight {
+			flying++
+			o.hall.crew.Go(func() { answers <- attempt() })
+		}
 		select {
-		case r := <-done:
-			f = r.f
+		case f := <-answers:
+			flying--
 			switch {
-			case f != nil:
-				t.Failed(f)
-			case !r.a.Held || r.a.Token != t.Token():
-				t.End(fmt.Errorf("%w: the server no longer knows it", tenure.ErrLost))
-			default:
-				t.Prolong(sent, t.Terms.Lease)
+			case t.Cause() != nil:
+				return t.Cause()
+			case f == nil:
+				return nil
+			case !f.Transient:
+				return o.req.wrap(f)
 			}
-		case <-time.After(scripts.Attempt):
+			last = f
+			select {
+			case <-time.After(jitter(pause)):
+			case <-ctx.Done():
+			case <-o.hall.ctx.Done():
+			}
+		case <-time.After(patience):
 		case <-ctx.Done():
-			return o.req.wrap(errors.Join(over(ctx), tenure.ErrUnavailable))
 		case <-o.hall.ctx.Done():
-			return o.req.wrap(tenure.ErrClosed)
 		}
 		switch {
 		case t.Cause() != nil:
 			return t.Cause()
-		case f == nil:
-			return nil
-		case !f.Transient:
-			return o.req.wrap(f)
-		}
-		select {
-		case <-ctx.Done():
-			return o.req.wrap(errors.Join(over(ctx), f))
-		case <-o.hall.ctx.Done():
+		case o.hall.ctx.Err() != nil:
 			return o.req.wrap(tenure.ErrClosed)
-		case <-time.After(jitter(pause)):
+		case ctx.Err() != nil && last != nil:
+			return o.req.wrap(fmt.Errorf("%w: %w", over(ctx), last))
+		case ctx.Err() != nil:
+			return o.req.wrap(fmt.Errorf("%w: %w", over(ctx), tenure.ErrUnavailable))
 		}
 	}
 }
@@ -99,51 +116,61 @@ func (o *owner) watching() *watchdog.Watch {
 	return o.watch
 }
 
-// lower tells the server that a level of the tenure ended, and what weight is left: readers may enter beside
-// a writer that reads on.
+// lower tells the server that a level of the tenure ended, and what weight is left: readers may enter beside a
+// writer that reads on. It is told for as long as its caller waits; then in the background until the lease must
+// have ended.
 func (o *owner) lower() error {
-	t := o.tenure
-	ambiguous := false
-	for pause := minBackoff; ; pause = min(2*pause, maxBackoff) {
-		r, level, f := o.lowerOnce()
-		switch {
-		case level == 0:
-			return nil // the tenure has ended since: that release tells all
-		case f == nil && !r.Ended && !ambiguous:
-			t.End(fmt.Errorf("%w: the server no longer knows it", tenure.ErrLost))
-			return t.Cause()
-		case f == nil:
-			return nil
-		case !f.Transient:
-			return f
-		}
-		ambiguous = ambiguous || f.Unknown
-		if t.Cause() != nil || !o.hall.sleep(jitter(pause)) {
-			return f
-		}
+	ctx, cancel := context.WithTimeout(context.Background(), foreground)
+	defer cancel()
+	var ambiguous atomic.Bool
+	tell := func() *scripts.Failure { return o.lowerOnce(&ambiguous) }
+	err := o.insist(ctx, tell)
+	switch {
+	case err == nil, errors.Is(err, tenure.ErrReleased): // a release since then tells all
+		return nil
+	case ctx.Err() == nil:
+		return err
 	}
-}
-
-func (o *owner) lowerOnce() (scripts.Released, int, *scripts.Failure) {
-	t := o.tenure
-	t.DepthMu.Lock()
-	defer t.DepthMu.Unlock()
-	depth, weight := t.Level()
-	if depth == 0 {
-		return scripts.Released{}, 0, nil
-	}
-	r, f := o.hall.cfg.Caller.Release(o.hall.ctx, scripts.Release{
-		Key: o.turn.key, Owner: o.id, Depth: depth, Weight: weight, Token: t.Token(),
+	o.hall.crew.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), o.req.Settings.Lease)
+		defer cancel()
+		_ = o.insist(ctx, tell)
 	})
-	return r, depth, f
+	return unconfirmed
 }
 
-// giveBack releases a tenure whose last hold was released, and queues the client's next waiter in the same
-// call. It goes on until Redis answers or the lease must have ended.
+func (o *owner) lowerOnce(ambiguous *atomic.Bool) *scripts.Failure {
+	t := o.tenure
+	for {
+		depth, weight := t.Level()
+		if depth == 0 {
+			return nil
+		}
+		r, f := o.hall.cfg.Caller.Release(o.hall.ctx, scripts.Release{
+			Key: o.turn.key, Owner: o.id, Depth: depth, Weight: weight, Token: t.Token(),
+		})
+		switch {
+		case f != nil:
+			if f.Unknown {
+				ambiguous.Store(true)
+			}
+			return f
+		case !r.Ended && !ambiguous.Load():
+			t.End(errForgotten)
+			return nil
+		}
+		if now, _ := t.Level(); now == depth {
+			return nil
+		}
+	}
+}
+
+// giveBack releases a tenure whose last hold was released, and queues the client's next waiter in the same call.
 func (o *owner) giveBack() error {
 	t := o.turn
 	t.mu.Lock()
 	o.end()
+	o.undoing = true // a late answer is for this retirement to undo, not for one beside it
 	var next *owner
 	if t.candidate == nil && len(t.holders) == 0 {
 		if w := t.nextLocal(); w != nil {
@@ -154,70 +181,13 @@ func (o *owner) giveBack() error {
 		}
 	}
 	t.mu.Unlock()
-	return o.retire(next)
-}
-
-// retire sends the release of an owner that has ended until it is answered or nothing of it can be left. next, if
-// any, rides on the first attempt.
-func (o *owner) retire(next *owner) error {
-	t := o.turn
-	defer o.hall.forget(o)
-	var token int64
-	deadline := tenure.Now()
-	if o.tenure != nil {
-		token, deadline = o.tenure.Token(), o.tenure.Deadline()
+	r := o.retire(next)
+	done, err := r.run(time.Now().Add(foreground))
+	if !done {
+		o.hall.crew.Go(func() { r.finish() })
+		return unconfirmed
 	}
-	giveUp := time.Now().Add(max(o.req.Settings.Lease, o.hall.cfg.Claim) + time.Second)
-	ambiguous := false // an earlier attempt may have run
-	for pause := minBackoff; ; pause = min(2*pause, maxBackoff) {
-		t.mu.Lock()
-		release := scripts.Release{Key: t.key, Owner: o.id, Token: token, Tomb: o.tomb()}
-		o.again = false
-		t.mu.Unlock()
-		if next != nil {
-			a := next.acquire()
-			release.Next = &a
-		}
-		sent := tenure.Now()
-		r, f := o.hall.cfg.Caller.Release(o.hall.ctx, release)
-		if next != nil {
-			t.mu.Lock()
-			next.requeued(sent, r, f)
-			t.mu.Unlock()
-			next = nil
-		}
-		if f == nil && r.More { // c12: the script left grants for another run
-			ambiguous = ambiguous || r.Ended
-			continue
-		}
-		if f == nil {
-			switch {
-			case o.needed():
-				ambiguous = true
-				continue
-			case r.Ended, ambiguous && deadline.Until() > 0: // c8
-				return nil
-			}
-			return fmt.Errorf("%w: the server no longer knew it", tenure.ErrLost)
-		}
-		ambiguous = ambiguous || f.Unknown
-		if !f.Transient {
-			return f
-		}
-		if time.Now().After(giveUp) || !o.hall.sleep(jitter(pause)) {
-			return f
-		}
-	}
-}
-
-// needed reports whether an answer came for the ended owner after its release had been sent: it must be sent again.
-func (o *owner) needed() bool {
-	o.turn.mu.Lock()
-	defer o.turn.mu.Unlock()
-	if !o.again {
-		o.undoing = false
-	}
-	return o.again
+	return err
 }
 
 // requeued takes in what became of the ticket that a release was to take for o (c11).
@@ -291,8 +261,6 @@ func (o *owner) undo() {
 			case <-h.ctx.Done():
 			}
 		}
-		if err := o.retire(nil); err != nil && !errors.Is(err, tenure.ErrLost) {
-			h.log.warn("holdfast: what an ended wait left behind could not be undone, its lease will end it", "name", o.turn.name, "error", err)
-		}
+		o.retire(nil).finish()
 	})
 }

@@ -196,7 +196,7 @@ func (t *turnstile) displace(o *owner, token int64) {
 
 // send makes an attempt for each owner, in this order, without waiting for it.
 func (t *turnstile) send(os ...*owner) {
-	os = slices.DeleteFunc(os, func(o *owner) bool { return o.inflight >= 3 }) // a dead connection must not pile them up
+	os = slices.DeleteFunc(os, func(o *owner) bool { return o.inflight >= maxInflight })
 	if len(os) == 0 || t.hall.ctx.Err() != nil {
 		return
 	}
