@@ -75,11 +75,11 @@ func (w *Watchdog) Add(t *tenure.Tenure, key string) *Watch {
 }
 
 // AddClaim begins to mind a tenure that has only the short claim of a pushed grant: its first renewal, which
-// sets the lease (a fixed one once and for all), goes out after a third of the claim, at once if less than
-// half of it is left.
+// sets the lease, goes out after a third of the claim, at once if less than half of it is left, or if the lease
+// is fixed: that counts from the grant.
 func (w *Watchdog) AddClaim(t *tenure.Tenure, key string, claim time.Duration) *Watch {
 	v := &Watch{tenure: t, key: key, index: -1, renewAt: tenure.Now()}
-	if t.Deadline().Until() >= claim/2 {
+	if !t.Terms.Fixed && t.Deadline().Until() >= claim/2 {
 		v.renewAt = v.renewAt.Add(claim / 3)
 	}
 	w.add(v)

@@ -171,28 +171,40 @@ func TestAFixedLeaseIsNotRenewed(t *testing.T) {
 	})
 }
 
-// A pushed grant has only its claim: the first renewal sets the lease, a fixed one once and for all.
+// A pushed grant has only its claim: the first renewal sets the lease.
 func TestAClaimIsRenewedAfterAThirdOrAtOnceIfLittleIsLeft(t *testing.T) {
 	for left, want := range map[time.Duration]time.Duration{2 * time.Second: time.Second, time.Second: 0} {
 		synctest.Test(t, func(t *testing.T) {
 			s, w := start(t, granted)
 			began := time.Now()
 			now := tenure.Now()
-			of := tenure.New("n", "c:1", tenure.Terms{Lease: 20 * time.Second, Fixed: true}, 1, now, now.Add(left), nil)
+			of := tenure.New("n", "c:1", tenure.Terms{Lease: 20 * time.Second}, 1, now, now.Add(left), nil)
 			w.AddClaim(of, "k", 3*time.Second)
 			time.Sleep(10 * time.Second)
-			if times := s.times("c:1", began); len(times) != 1 || times[0] != want {
-				t.Errorf("with %v left of the claim: renewed at %v, want once at %v", left, times, want)
+			if times := s.times("c:1", began); len(times) < 2 || times[0] != want {
+				t.Errorf("with %v left of the claim: renewed at %v, want first at %v", left, times, want)
 			}
 			if !of.Alive() {
 				t.Error(of.Cause())
 			}
-			time.Sleep(10 * time.Second)
-			if of.Alive() {
-				t.Error("the fixed lease outlived its time")
-			}
 		})
 	}
+}
+
+// A fixed lease counts from the grant, and is set once and for all.
+func TestAClaimOfAFixedLeaseIsRenewedAtOnceAndOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, w := start(t, granted)
+		began := time.Now()
+		now := tenure.Now()
+		of := tenure.New("n", "c:1", tenure.Terms{Lease: 20 * time.Second, Fixed: true}, 1, now, now.Add(2*time.Second), nil)
+		share, _ := of.Join(1)
+		w.AddClaim(of, "k", 3*time.Second)
+		<-share.Done()
+		if times, d := s.times("c:1", began), time.Since(began); len(times) != 1 || times[0] != 0 || d != 18*time.Second {
+			t.Errorf("renewed at %v, ended after %v", times, d)
+		}
+	})
 }
 
 func TestAHangingNodeDelaysNobodyElse(t *testing.T) {

@@ -1,6 +1,9 @@
 package tenure
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 // The sentinels of the library; the root package re-exports them. They are told apart with errors.Is.
 var (
@@ -20,3 +23,29 @@ var (
 	// ErrUnavailable is returned when Redis could not be reached or could not serve.
 	ErrUnavailable = errors.New("redis unavailable")
 )
+
+// Named is an error that says which lock it is about.
+type Named struct {
+	Name string
+	Err  error
+}
+
+// InLock names the lock in an error, once.
+func InLock(name string, err error) error {
+	if n, ok := errors.AsType[*Named](err); ok && n.Name == name {
+		return err
+	}
+	return &Named{name, err}
+}
+
+// Error implements error.
+func (n *Named) Error() string {
+	name := n.Name
+	if len(name) > 80 {
+		name = name[:80] + "…"
+	}
+	return fmt.Sprintf("lock %q: %v", name, n.Err)
+}
+
+// Unwrap gives what went wrong.
+func (n *Named) Unwrap() error { return n.Err }

@@ -1,9 +1,6 @@
 package tenure
 
-import (
-	"fmt"
-	"slices"
-)
+import "slices"
 
 // Share is one hold's part of a tenure. It ends when it leaves or with the tenure. Safe for concurrent use.
 type Share struct {
@@ -84,7 +81,7 @@ func (s *Share) Leave() (depth int, weight int64, err error) {
 		t.mu.Unlock()
 		return 0, 0, s.err
 	}
-	s.err = fmt.Errorf("lock %q: %w", t.Name, ErrReleased)
+	s.err = InLock(t.Name, ErrReleased)
 	t.shares = slices.DeleteFunc(t.shares, func(o *Share) bool { return o == s })
 	depth, weight = t.levelLocked()
 	if depth == 0 {

@@ -122,7 +122,7 @@ func (t *Tenure) End(cause error) {
 	if cause == nil {
 		cause = t.expiredLocked()
 	}
-	cause = fmt.Errorf("lock %q: %w", t.Name, cause)
+	cause = InLock(t.Name, cause)
 	t.cause = cause
 	shares := t.shares
 	t.shares = nil

@@ -49,6 +49,8 @@ func (h *Hall) Held(ctx context.Context, key string) (*hold.Hold, bool) {
 }
 
 func (h *Hall) acquire(ctx context.Context, r *Request, try bool) (*hold.Hold, error) {
+	h.calls.add() // before the look at closing: Close waits for those who were let in
+	defer h.calls.done()
 	if err := h.usable(ctx, r); err != nil {
 		return nil, err
 	}
@@ -147,18 +149,29 @@ func (t *turnstile) abandon(w *waiter) error {
 	return hint
 }
 
-// hint explains a wait that ended: Redis was failing, or this very client holds the name, which is how a
-// forgotten context shows.
-func (t *turnstile) hint(w *waiter) error {
-	if len(t.holders) > 0 && w.req.Reentrant {
-		h := t.holders[0]
-		return fmt.Errorf("this client has held it for %v: to re-enter, acquire with the context of that hold (Do's argument, or hold.Context)",
-			h.tenure.Since().Since().Round(time.Millisecond))
+// hint explains a wait that ended: this very client holds the name, which is how a forgotten context shows; or Redis
+// was failing, or silent.
+func (t *turnstile) hint(w *waiter) (hint error) {
+	var failure error
+	o := w.owner
+	if o == nil {
+		o = t.candidate
 	}
-	if w.failure != nil {
-		return w.failure
+	switch {
+	case w.failure != nil:
+		failure = w.failure
+	case o != nil && o.inflight > 0 && o.silent.Since() > silence:
+		failure = fmt.Errorf("%w: no answer for %v", tenure.ErrUnavailable, o.silent.Since().Round(time.Millisecond))
 	}
-	return nil
+	if len(t.holders) == 0 || !w.req.Reentrant {
+		return failure
+	}
+	held := fmt.Errorf("this client has held it for %v: to re-enter, acquire with the context of that hold (Do's argument, or hold.Context)",
+		t.holders[0].tenure.Since().Since().Round(time.Millisecond))
+	if failure != nil {
+		return fmt.Errorf("%w; %w", held, failure)
+	}
+	return held
 }
 
 // take makes the first hold of what o was granted, and has the watchdog keep it.

@@ -29,6 +29,8 @@ const (
 	foreground = 3 * time.Second
 	// grace is what Close gives the releases when running Do functions used up its context.
 	grace = 500 * time.Millisecond
+	// silence is how long an attempt must have been without an answer for an ended wait to call Redis unavailable.
+	silence = 200 * time.Millisecond
 	// settle is how long the undo of a cancelled wait gives the answers that are still on their way.
 	settle = 300 * time.Millisecond
 	// patience is how long an attempt is waited for before another goes beside it.
@@ -68,6 +70,7 @@ type Hall struct {
 	crew  crew // every goroutine of the hall
 	undos atomic.Int64
 	doing crew // running Do functions
+	calls crew // acquisitions under way
 
 	closing chan struct{}   // closed when Close begins: no new calls
 	ctx     context.Context // ends when Close is done: nothing is sent any more
@@ -220,7 +223,7 @@ func (h *Hall) revoked(o *owner) {
 func (h *Hall) Close(ctx context.Context) (err error) {
 	h.closed.Do(func() {
 		close(h.closing)
-		err = h.doing.wait(ctx)
+		err = errors.Join(h.doing.wait(ctx), h.calls.wait(ctx))
 		h.owners.Range(func(_, v any) bool {
 			o := v.(*owner)
 			o.turn.mu.Lock()

@@ -36,6 +36,7 @@ type owner struct {
 	ticket   int64          // while waiting
 	polled   tenure.Instant // when the latest attempt was handed over
 	inflight int            // attempts without an answer so far, the release that names it as next included
+	silent   tenure.Instant // since when there has always been one
 	unknown  tenure.Instant // when the latest attempt was sent that failed and may have run, or may still
 	missed   bool           // the attempt before got no answer
 	early    *grant         // a push that overtook the answer that its asker still awaits
@@ -123,6 +124,15 @@ func (o *owner) replace() {
 		return
 	}
 	o.turn.ask(o.waiter)
+}
+
+// departed counts an attempt as on its way.
+func (o *owner) departed(now tenure.Instant) {
+	if o.inflight == 0 {
+		o.silent = now
+	}
+	o.inflight++
+	o.polled = now
 }
 
 // arrived counts an attempt as no longer on its way.

@@ -42,7 +42,7 @@ func (o *owner) Lose() {
 
 // Extend implements hold.Keeper: it asks for a full lease from now on.
 func (o *owner) Extend(ctx context.Context, t *tenure.Tenure) error {
-	return o.insist(ctx, func() *scripts.Failure { return o.renew(t) })
+	return o.insist(ctx, nil, func() *scripts.Failure { return o.renew(t) })
 }
 
 func (o *owner) renew(t *tenure.Tenure) *scripts.Failure {
@@ -64,9 +64,9 @@ func (o *owner) renew(t *tenure.Tenure) *scripts.Failure {
 // errForgotten is how a hold ends that the server does not know any more.
 var errForgotten = fmt.Errorf("%w: the server no longer knows it", tenure.ErrLost)
 
-// insist makes attempts until one is answered, the tenure has ended, or ctx or the hall ends. An attempt without an
-// answer is not waited for: the next one goes beside it.
-func (o *owner) insist(ctx context.Context, attempt func() *scripts.Failure) error {
+// insist makes attempts until one is answered, the tenure has ended, ctx or the hall ends, or quit is closed. An
+// attempt without an answer is not waited for: the next one goes beside it.
+func (o *owner) insist(ctx context.Context, quit <-chan struct{}, attempt func() *scripts.Failure) error {
 	t := o.tenure
 	answers := make(chan *scripts.Failure, maxInflight)
 	var last *scripts.Failure
@@ -91,10 +91,14 @@ func (o *owner) insist(ctx context.Context, attempt func() *scripts.Failure) err
 			select {
 			case <-time.After(jitter(pause)):
 			case <-ctx.Done():
+			case <-quit:
+				return o.req.wrap(tenure.ErrClosed)
 			case <-o.hall.ctx.Done():
 			}
 		case <-time.After(patience):
 		case <-ctx.Done():
+		case <-quit:
+			return o.req.wrap(tenure.ErrClosed)
 		case <-o.hall.ctx.Done():
 		}
 		switch {
@@ -124,7 +128,7 @@ func (o *owner) lower() error {
 	defer cancel()
 	var ambiguous atomic.Bool
 	tell := func() *scripts.Failure { return o.lowerOnce(&ambiguous) }
-	err := o.insist(ctx, tell)
+	err := o.insist(ctx, nil, tell)
 	switch {
 	case err == nil, errors.Is(err, tenure.ErrReleased): // a release since then tells all
 		return nil
@@ -134,7 +138,7 @@ func (o *owner) lower() error {
 	o.hall.crew.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), o.req.Settings.Lease)
 		defer cancel()
-		_ = o.insist(ctx, tell)
+		_ = o.insist(ctx, nil, tell)
 	})
 	return unconfirmed
 }
@@ -175,8 +179,7 @@ func (o *owner) giveBack() error {
 	if t.candidate == nil && len(t.holders) == 0 {
 		if w := t.nextLocal(); w != nil {
 			next = t.start(w)
-			next.inflight++ // the release is its request (c6)
-			next.polled = tenure.Now()
+			next.departed(tenure.Now()) // the release is its request (c6)
 			t.schedule()
 		}
 	}

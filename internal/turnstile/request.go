@@ -32,11 +32,5 @@ func (r *Request) check() error {
 	return r.Err
 }
 
-// wrap names the lock in an error. An error that ended a tenure names it already.
-func (r *Request) wrap(err error) error {
-	name := r.Name
-	if len(name) > 80 {
-		name = name[:80] + "…"
-	}
-	return fmt.Errorf("lock %q: %w", name, err)
-}
+// wrap names the lock in an error.
+func (r *Request) wrap(err error) error { return tenure.InLock(r.Name, err) }

@@ -206,8 +206,7 @@ func (t *turnstile) send(os ...*owner) {
 	}
 	requests := make([]scripts.Acquire, len(os))
 	for i, o := range os {
-		o.inflight++
-		o.polled = now
+		o.departed(now)
 		requests[i] = o.acquire()
 	}
 	t.schedule()
