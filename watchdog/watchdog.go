@@ -227,7 +227,9 @@ func (w *Watchdog) send(due []*Watch) {
 func (w *Watchdog) renew(batch []*Watch) {
 	rs := make([]scripts.Renew, len(batch))
 	for i, v := range batch {
-		rs[i] = scripts.Renew{Key: v.key, Owner: v.tenure.Owner, Lease: v.tenure.Terms.Lease, Token: v.tenure.Token()}
+		t := v.tenure
+		depth, _ := t.Level()
+		rs[i] = scripts.Renew{Key: v.key, Owner: t.Owner, Lease: t.Terms.Lease, Token: t.Token(), Depth: depth}
 	}
 	sent := tenure.Now()
 	answers, failures := w.renewer.RenewAll(w.ctx, rs)

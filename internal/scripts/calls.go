@@ -119,6 +119,7 @@ type Renew struct {
 	Key, Owner string
 	Lease      time.Duration
 	Token      int64 // the highest that the hold handed out
+	Depth      int
 }
 
 // Renewed is its answer.
@@ -132,7 +133,7 @@ type Renewed struct {
 func (c *Caller) RenewAll(ctx context.Context, rs []Renew) ([]Renewed, []*Failure) {
 	calls := make([]*call, len(rs))
 	for i, r := range rs {
-		calls[i] = &call{script: &renewScript, key: r.Key, args: []any{r.Owner, millis(r.Lease), r.Token}}
+		calls[i] = &call{script: &renewScript, key: r.Key, args: []any{r.Owner, millis(r.Lease), r.Token, max(r.Depth, 1)}}
 	}
 	replies, failures := c.runAll(ctx, calls)
 	answers := make([]Renewed, len(rs))

@@ -36,7 +36,7 @@ end
 if held and depth == 0 and tomb == 0 and not nextOwner and q <= 0 and exp > now and xt <= now
   and math.max(seq, token) <= us and used == tonumber(string.match(held, '^(%d+) ')) then
   redis.call('DEL', KEYS[1])
-  return { 1, seq, now, 0, 0, 0 }
+  return { 1, math.max(seq, token), now, 0, 0, 0 }
 end
 
 -- include machine

@@ -1,16 +1,18 @@
--- renew: move the deadline of a hold. Never creates anything, never shortens.
+-- renew: move the deadline of a hold, and set right its depth, which a late request may have left wrong. Never
+-- creates anything, never shortens.
 --
 -- KEYS[1]  hash of the name
 -- ARGV[1]  owner, "<client id>:<n>"
 -- ARGV[2]  lease in ms, 100 to 86400000
 -- ARGV[3]  highest token that the hold handed out
+-- ARGV[4]  depth
 --
 -- Returns {1, token, now in ms, waiting}, or {0, 0, now, waiting} when the owner does not hold.
 
 local DAY, SLACK = 86400000, 1000
 
-local owner, lease, token = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
-if not (lease and token and lease >= 100 and lease <= DAY) then
+local owner, lease, token, depth = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+if not (lease and token and depth and depth >= 1 and lease >= 100 and lease <= DAY) then
   return redis.error_reply('HFARGS renew got a bad argument')
 end
 
@@ -21,7 +23,7 @@ if fields[1] ~= '1' and (fields[1] or redis.call('EXISTS', KEYS[1]) == 1) then
   return redis.error_reply('HFVERSION the key has protocol version ' .. (fields[1] or 'none') .. ', this client speaks version 1')
 end
 local q = tonumber(fields[4] or 0) or 0
-local w, depth, deadline, mine = string.match(fields[2] or '', '^(%d+) (%d+) (%d+) (%d+)$')
+local w, deadline, mine = string.match(fields[2] or '', '^(%d+) %d+ (%d+) (%d+)$')
 if not w or tonumber(deadline) <= now then return { 0, 0, now, q } end
 
 -- A full memory never refuses PEXPIRE, and lets what follows it through.
@@ -29,7 +31,7 @@ local ttl = redis.call('PTTL', KEYS[1])
 if ttl == -1 then ttl = DAY + SLACK end
 redis.call('PEXPIRE', KEYS[1], math.max(ttl, lease + SLACK))
 deadline = math.max(tonumber(deadline), now + lease)
-redis.call('HSET', KEYS[1], 'h:' .. owner, w .. ' ' .. depth .. ' ' .. string.format('%.0f', deadline) .. ' ' .. mine)
+redis.call('HSET', KEYS[1], 'h:' .. owner, w .. ' ' .. ARGV[4] .. ' ' .. string.format('%.0f', deadline) .. ' ' .. mine)
 if token > (tonumber(fields[3] or 0) or 0) then
   redis.call('HSET', KEYS[1], 'seq', string.format('%.0f', token))
 end

@@ -2,6 +2,7 @@ package turnstile
 
 import (
 	"context"
+	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast/hold"
 	"github.com/holdfast-go/holdfast/internal/scripts"
@@ -59,8 +60,13 @@ func (o *owner) confirm() *scripts.Failure {
 		case !t.Terms.Fixed:
 			t.Prolong(sent, t.Terms.Lease)
 		}
-		if now, _ := t.Level(); now == depth || now < 2 {
+		switch now, _ := t.Level(); {
+		case now == depth:
 			return nil
+		case now < 2: // left meanwhile: a release tells that, not a re-entry
+			var ambiguous atomic.Bool
+			ambiguous.Store(true)
+			return o.lowerOnce(&ambiguous)
 		}
 	}
 }

@@ -46,7 +46,8 @@ func (o *owner) Extend(ctx context.Context, t *tenure.Tenure) error {
 }
 
 func (o *owner) renew(t *tenure.Tenure) *scripts.Failure {
-	renew := scripts.Renew{Key: o.turn.key, Owner: o.id, Lease: t.Terms.Lease, Token: t.Token()}
+	depth, _ := t.Level()
+	renew := scripts.Renew{Key: o.turn.key, Owner: o.id, Lease: t.Terms.Lease, Token: t.Token(), Depth: depth}
 	sent := tenure.Now()
 	as, fs := o.hall.cfg.Caller.RenewAll(o.hall.ctx, []scripts.Renew{renew})
 	switch {

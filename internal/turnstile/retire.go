@@ -32,9 +32,12 @@ type retired struct {
 
 // retire begins to give an owner that has ended back to the server. next rides on the first attempt.
 func (o *owner) retire(next *owner) *retirement {
+	o.turn.mu.Lock()
+	late := o.tomb() // an acquire that may still run begins its lease then
+	o.turn.mu.Unlock()
 	r := &retirement{
 		owner: o, next: next, deadline: tenure.Now(), pause: minBackoff, answers: make(chan retired, maxInflight),
-		giveUp: time.Now().Add(max(o.req.Settings.Lease, o.hall.cfg.Claim) + time.Second),
+		giveUp: time.Now().Add(late + max(o.req.Settings.Lease, o.hall.cfg.Claim) + time.Second),
 	}
 	if o.tenure != nil {
 		r.token, r.deadline = o.tenure.Token(), o.tenure.Deadline()
