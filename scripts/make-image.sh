@@ -71,6 +71,9 @@ exec "\$@"
 W
 chmod 755 "$root/usr/local/bin/docker-entrypoint.sh"
 
+previous=$(docker images -q "$1")
 tar -C "$root" -c . | docker import -c 'WORKDIR /data' -c 'EXPOSE 6379' \
   -c 'ENTRYPOINT ["/usr/local/bin/docker-entrypoint.sh"]' -c "CMD [\"$server-server\"]" - "$1"
 for tag in "${@:2}"; do docker tag "$1" "$tag"; done
+# What the tag named before would stay behind without a name.
+[ -z "$previous" ] || docker rmi "$previous" >/dev/null 2>&1 || true

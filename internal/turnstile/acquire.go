@@ -117,7 +117,9 @@ func (h *Hall) await(ctx context.Context, r *Request, try bool) (*owner, error) 
 		}
 		return w.owner, err // not written any more once ready was sent to
 	case <-ctx.Done():
-		if hint := t.abandon(w); hint != nil {
+		hint := t.hint(w)
+		t.abandon(w)
+		if hint != nil {
 			return nil, fmt.Errorf("%w: %w", over(ctx), hint)
 		}
 		return nil, over(ctx)
@@ -127,12 +129,10 @@ func (h *Hall) await(ctx context.Context, r *Request, try bool) (*owner, error) 
 	}
 }
 
-// abandon ends a wait whose caller leaves. What it left at the server is undone in the background. It returns
-// what the caller should know about the wait, or nil.
-func (t *turnstile) abandon(w *waiter) error {
+// abandon ends a wait whose caller leaves. What it left at the server is undone in the background.
+func (t *turnstile) abandon(w *waiter) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	hint := t.hint(w)
 	switch o := w.owner; {
 	case o == nil:
 		if w.place != nil {
@@ -146,12 +146,13 @@ func (t *turnstile) abandon(w *waiter) error {
 		t.part(o)
 	}
 	t.advance()
-	return hint
 }
 
-// hint explains a wait that ended: this very client holds the name, which is how a forgotten context shows; or Redis
-// was failing, or silent.
-func (t *turnstile) hint(w *waiter) (hint error) {
+// hint explains a wait that ends: this very client holds the name, which is how a forgotten context shows; or Redis
+// was failing, or silent. Nil if there is nothing to say.
+func (t *turnstile) hint(w *waiter) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	var failure error
 	o := w.owner
 	if o == nil {

@@ -231,6 +231,7 @@ func (h *Hall) Close(ctx context.Context) (err error) {
 			o.turn.mu.Unlock()
 			if t != nil {
 				t.End(tenure.ErrClosed)
+				h.crew.Go(o.lost) // also of one that was just lost, and not yet cleaned up after
 			}
 			return true
 		})

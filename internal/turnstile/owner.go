@@ -39,6 +39,7 @@ type owner struct {
 	silent   tenure.Instant // since when there has always been one
 	unknown  tenure.Instant // when the latest attempt was sent that failed and may have run, or may still
 	missed   bool           // the attempt before got no answer
+	voided   bool           // a push told of a grant, but could not be dated
 	early    *grant         // a push that overtook the answer that its asker still awaits
 	settled  chan struct{}  // closed when inflight drops to 0 after the end
 	undoing  bool           // an undo is at work
@@ -94,11 +95,11 @@ func (o *owner) answered(sent tenure.Instant, a scripts.Acquired, f *scripts.Fai
 	o.waiter.failure = nil
 	switch a.Status {
 	case scripts.Held:
-		suspicious = missed || o.phase == waiting // it should have been pushed
+		suspicious = missed || o.phase == waiting && !o.voided // it should have been pushed
 		lease := o.req.Settings.Lease
 		o.granted(a.Token, sent.Add(lease-tenure.Margin(lease)), 0)
 	case scripts.Waiting:
-		t.base.update(sent, a.Seq)
+		t.bases.add(sent, a.Seq)
 		if o.phase == holding {
 			return false // an older answer, overtaken by the push
 		}
@@ -182,9 +183,9 @@ func (o *owner) queued(ticket int64) {
 	}
 }
 
-// pushed takes in a grant (c4). It is good without a round trip: this client's answer with the latest send
-// time, base, ran before the grant if the push's token is greater than the seq in that answer; so the tenure
-// began after base was sent. Otherwise, or past its deadline, it is void, and o asks again.
+// pushed takes in a grant (c4). It is good without a round trip: an answer of this client whose last token is smaller
+// than the push's ran before the grant, so the tenure began after that answer was sent. Without such an answer, or
+// past its deadline, the push is void, and o asks again.
 func (o *owner) pushed(g grant) {
 	switch o.phase {
 	case asking:
@@ -194,12 +195,13 @@ func (o *owner) pushed(g grant) {
 	default:
 		return // a duplicate, or too late
 	}
-	base := o.turn.base
-	deadline := base.sent.Add(g.claim - tenure.Margin(g.claim))
+	sent, ok := o.turn.bases.before(g.token)
+	deadline := sent.Add(g.claim - tenure.Margin(g.claim))
 	if o.req.Settings.Fixed {
 		deadline = tenure.Earlier(deadline, tenure.Now().Add(o.req.Settings.Lease))
 	}
-	if base.sent.IsZero() || g.token <= base.seq || deadline.Until() <= 0 {
+	if !ok || deadline.Until() <= 0 {
+		o.voided = true
 		o.turn.send(o)
 		return
 	}

@@ -32,8 +32,8 @@ func (o *owner) Release(_ context.Context, s *tenure.Share) error {
 	return nil
 }
 
-// unconfirmed says that a release was not answered while its caller waited.
-var unconfirmed = fmt.Errorf("%w: the release is not confirmed after %v and goes on in the background", tenure.ErrUnavailable, foreground)
+// errUnconfirmed says that a release was not answered while its caller waited.
+var errUnconfirmed = fmt.Errorf("%w: the release is not confirmed after %v and goes on in the background", tenure.ErrUnavailable, foreground)
 
 // Lose ends the tenure as if its lease had run out, for tests of code that must notice.
 func (o *owner) Lose() {
@@ -141,7 +141,7 @@ func (o *owner) lower() error {
 		defer cancel()
 		_ = o.insist(ctx, nil, tell)
 	})
-	return unconfirmed
+	return errUnconfirmed
 }
 
 func (o *owner) lowerOnce(ambiguous *atomic.Bool) *scripts.Failure {
@@ -189,7 +189,7 @@ func (o *owner) giveBack() error {
 	done, err := r.run(time.Now().Add(foreground))
 	if !done {
 		o.hall.crew.Go(func() { r.finish() })
-		return unconfirmed
+		return errUnconfirmed
 	}
 	return err
 }
@@ -202,7 +202,7 @@ func (o *owner) requeued(sent tenure.Instant, r scripts.Released, f *scripts.Fai
 	case f != nil && f.Unknown:
 		o.unknown, o.missed = sent, true
 	case f == nil && r.Ticket > 0:
-		t.base.update(sent, r.Seq)
+		t.bases.add(sent, r.Seq)
 		if o.phase == ended {
 			o.undo()
 			return

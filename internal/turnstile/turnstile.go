@@ -21,7 +21,7 @@ type turnstile struct {
 	users atomic.Int64 // callers inside and owners; the last one out closes the turnstile
 
 	mu       sync.Mutex // guards what follows, the owners of this turnstile and their waiters
-	base     base
+	bases    bases
 	line     line        // owners that ask or wait
 	holders  []*owner    // owners that hold
 	pollAt   time.Time   // when the owner with the lowest ticket asks again
@@ -49,17 +49,43 @@ type waiter struct {
 // fail tells the caller that nothing will come. The owner has ended, so nothing else is sent to ready.
 func (w *waiter) fail(err error) { w.ready <- err }
 
-// base dates the grants that are pushed (c2): among this client's "waiting" answers on the name, the one with
-// the latest send time, and the last token that the server had given when it ran.
+// bases date the grants that are pushed (c2): this client's latest answers on the name, each with the instant at which
+// it was sent and the last token that the server had given when it ran. Of answers with the same last token the
+// one sent last counts. The latest few are kept, in the order of sending: pushes and answers come over different
+// connections, and an answer that ran after a grant often overtakes its push.
+type bases []base
+
 type base struct {
 	sent tenure.Instant
 	seq  int64
 }
 
-func (b *base) update(sent tenure.Instant, seq int64) {
-	if b.sent.IsZero() || sent.After(b.sent) {
-		b.sent, b.seq = sent, seq
+const maxBases = 8
+
+func (b *bases) add(sent tenure.Instant, seq int64) {
+	for i := range *b {
+		if old := &(*b)[i]; old.seq == seq {
+			if sent.After(old.sent) {
+				old.sent = sent
+			}
+			return
+		}
 	}
+	*b = append(*b, base{sent, seq})
+	slices.SortFunc(*b, func(x, y base) int { return int(x.sent.Sub(y.sent)) })
+	if len(*b) > maxBases {
+		*b = slices.Delete(*b, 0, 1)
+	}
+}
+
+// before returns when the latest answer was sent that ran before the grant with that token.
+func (b bases) before(token int64) (sent tenure.Instant, ok bool) {
+	for _, x := range slices.Backward(b) {
+		if x.seq < token {
+			return x.sent, true
+		}
+	}
+	return sent, false
 }
 
 // line is the owners that ask or wait: those with a ticket in the order of the tickets, then those without

@@ -1,0 +1,256 @@
+package explorer
+
+// The rules that clients follow, one transition each. Margins are zero here: what is checked is that the
+// rules hold to the tick.
+
+// send starts a call of agent i.
+func (w *world) send(s *state, i int, k kind) {
+	a := &s.agents[i]
+	c := call{kind: k, agent: int8(i), tenure: a.tenure}
+	switch k {
+	case acquire:
+		a.polled, a.mustAsk = s.now, false
+	case release:
+		c.tomb, c.next, c.nextTenure, c.token = a.tomb, a.next, a.nextTenure, a.handed
+	case renew:
+		c.token = a.handed
+	case downgrade, partial:
+		c.weight = a.weight
+	}
+	a.call, a.progress, a.sentAt, a.answer = c, fresh, s.now, answer{}
+}
+
+// begin starts the next acquisition of agent i.
+func (w *world) begin(s *state, i int) {
+	a := &s.agents[i]
+	a.rounds--
+	a.tenure++
+	a.phase = trying
+	w.send(s, i, acquire)
+}
+
+// serve lets the server run the call of agent i.
+func (w *world) serve(s *state, i int) {
+	a := w.execute(s, s.agents[i].call)
+	s.agents[i].answer, s.agents[i].progress = a, ran
+}
+
+// giveUp ends the wait for an answer to agent i's call; the script has run or may still run.
+func (w *world) giveUp(s *state, i int) {
+	a := &s.agents[i]
+	c := a.call
+	a.call = call{}
+	switch c.kind {
+	case acquire, reenter:
+		a.unanswered = a.unanswered || !w.scope.Bugs.NoTombLost
+		a.missed = true
+		if w.scope.Agents[i].Try && a.phase == trying {
+			w.undo(s, i)
+		}
+	case downgrade:
+		a.retried = true
+	case release:
+		a.retried = true
+		if n := w.namedBy(s, c); n != nil {
+			n.unanswered = n.unanswered || !w.scope.Bugs.NoTombNamed
+		}
+	}
+}
+
+// abandonCall leaves the call of agent i to its fate.
+func (s *state) abandonCall(i int) {
+	a := &s.agents[i]
+	if a.call.kind != nothing && a.progress == sent {
+		s.late = append(s.late, a.call)
+	}
+	a.call = call{}
+}
+
+// receive gives agent i the answer to its call.
+func (w *world) receive(s *state, i int) {
+	a := &s.agents[i]
+	c, r, sentAt := a.call, a.answer, a.sentAt
+	a.call, a.answer = call{}, answer{}
+	if w.scope.Bugs.ReceiptDeadline {
+		sentAt = s.now
+	}
+	switch c.kind {
+	case acquire:
+		w.receiveAcquire(s, i, r, sentAt)
+	case reenter, renew:
+		if a.phase == holding && !r.failed {
+			w.extend(s, i, r, sentAt)
+		}
+	case downgrade:
+		a.retried = false
+	case release:
+		w.receiveRelease(s, i, c, r, sentAt)
+	}
+}
+
+func (w *world) receiveAcquire(s *state, i int, r answer, sentAt int16) {
+	a := &s.agents[i]
+	asked := w.scope.Agents[i].Client
+	if !r.failed && r.status == statusWaiting {
+		s.noteBase(asked, sentAt, r.seq)
+	}
+	if a.phase == holding { // it was pushed meanwhile: only a held answer says anything
+		if r.status == statusHeld && !r.failed {
+			w.extend(s, i, r, sentAt)
+		}
+		return
+	}
+	if a.phase == waiting && (r.failed || r.status != statusWaiting || r.ticket != a.ticket) || a.missed {
+		w.askAll(s, i)
+	}
+	a.missed = r.failed
+	switch {
+	case r.failed:
+		if w.scope.Agents[i].Try {
+			w.endTry(s, i)
+		}
+	case r.status == statusHeld:
+		w.hold(s, i, r.token, sentAt+w.scope.Agents[i].Lease)
+	case r.status == statusWaiting:
+		a.phase, a.ticket = waiting, r.ticket
+		if p := a.kept; p.token != 0 {
+			a.kept = push{}
+			w.believe(s, i, p)
+		}
+	case r.status == statusBusy && w.scope.Agents[i].Try:
+		w.endTry(s, i)
+	case r.status == statusRefused && a.exempt:
+		w.renameOwner(s, i)
+	default:
+		s.broken = "an acquisition that goes on was refused: " + w.owner(int8(i), a.tenure)
+	}
+}
+
+// endTry ends an attempt that does not wait. Nothing is left behind unless an attempt was unanswered.
+func (w *world) endTry(s *state, i int) {
+	if s.agents[i].unanswered {
+		w.undo(s, i)
+		return
+	}
+	s.done(i)
+}
+
+// renameOwner goes on under a new owner after somebody forced the old one out.
+func (w *world) renameOwner(s *state, i int) {
+	a := &s.agents[i]
+	*a = agentState{phase: trying, tenure: a.tenure + 1, rounds: a.rounds}
+	w.send(s, i, acquire)
+}
+
+// noteBase keeps the answer with the latest sending time.
+func (s *state) noteBase(client int8, sentAt int16, seq int64) {
+	b := &s.bases[client]
+	if !b.known || sentAt > b.sentAt || sentAt == b.sentAt && seq > b.seq {
+		*b = base{true, sentAt, seq}
+	}
+}
+
+// askAll makes all other waiters of agent i's client poll: what made this one's answer strange may have
+// hit them too.
+func (w *world) askAll(s *state, i int) {
+	for j := range s.agents {
+		if j != i && s.agents[j].phase == waiting && w.scope.Agents[j].Client == w.scope.Agents[i].Client {
+			s.agents[j].mustAsk = true
+		}
+	}
+}
+
+// hold makes agent i believe that it holds until deadline.
+func (w *world) hold(s *state, i int, token int64, deadline int16) {
+	a := &s.agents[i]
+	if a.phase != trying && a.phase != waiting {
+		return
+	}
+	a.phase, a.token, a.deadline, a.weight, a.depth = holding, token, deadline, w.scope.Agents[i].Weight, 1
+	if ahead := w.scope.Agents[i].FastClock; ahead > 0 {
+		a.handed = max(token, millis(s.now)*1000+ahead)
+	}
+	if s.now >= deadline {
+		w.undo(s, i)
+	}
+}
+
+// extend moves agent i's deadline after a renewal, a re-entry or a poll that found it holding. Another
+// token means that the hold it believed in is over.
+func (w *world) extend(s *state, i int, r answer, sentAt int16) {
+	a := &s.agents[i]
+	if r.status != statusHeld || r.token != a.token {
+		w.undo(s, i)
+		return
+	}
+	a.deadline = max(a.deadline, sentAt+w.scope.Agents[i].Lease)
+}
+
+// deliver gives a published message to the agent that it is for.
+func (w *world) deliver(s *state, p push) {
+	a := &s.agents[p.agent]
+	if a.tenure != p.tenure {
+		return
+	}
+	i := int(p.agent)
+	switch {
+	case p.revoked:
+		if a.phase == holding {
+			w.undo(s, i)
+		}
+	case a.phase == named, (a.phase == trying || a.phase == waiting) && a.call.kind == acquire:
+		a.kept = p // it overtook the answer that this agent awaits
+	case a.phase == trying, a.phase == waiting:
+		w.believe(s, i, p)
+	}
+}
+
+// believe takes a pushed grant if it was made after the client's latest answer: then that answer's sending
+// time is before the grant, and the claim counted from there ends before the server's.
+func (w *world) believe(s *state, i int, p push) {
+	b := s.bases[w.scope.Agents[i].Client]
+	if !b.known || p.token <= b.seq && !w.scope.Bugs.NoTokenCheck {
+		return
+	}
+	claim := int16((p.deadline - p.now) / tick)
+	if w.scope.Bugs.OwnClaim {
+		claim = w.scope.Agents[i].Lease
+	}
+	if deadline := b.sentAt + claim; s.now < deadline {
+		w.hold(s, i, p.token, deadline)
+	}
+}
+
+// mayPoll: of a client's waiters the one with the lowest ticket polls, and whoever has reason to.
+func (w *world) mayPoll(s *state, i int) bool {
+	a := &s.agents[i]
+	if a.call.kind != nothing || a.phase != trying && a.phase != waiting {
+		return false
+	}
+	if a.phase == trying || a.mustAsk {
+		return true
+	}
+	if a.polled == s.now {
+		return false
+	}
+	for j := range s.agents {
+		b := &s.agents[j]
+		if b.phase == waiting && b.ticket < a.ticket && w.scope.Agents[j].Client == w.scope.Agents[i].Client {
+			return false
+		}
+	}
+	return true
+}
+
+// pass moves the clock on by a tick: the key may end, and so may beliefs.
+func (w *world) pass(s *state) {
+	s.now++
+	if ends := w.record(s).expiresAt; ends != 0 && ends <= millis(s.now) {
+		s.key = 0
+	}
+	for i := range s.agents {
+		if s.agents[i].phase == holding && s.now >= s.agents[i].deadline {
+			w.undo(s, i)
+		}
+	}
+}

@@ -1,0 +1,126 @@
+package explorer_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/explorer"
+)
+
+// luaMutants are bugs in the scripts, each with the scope that has to find it.
+var luaMutants = []struct{ name, old, new, scope string }{
+	{"ttl does not cover a deadline", "  cover(deadline)\n  changed = true", "  changed = true", "mixed-leases"},
+	{"ttl does not cover a fast acquire", "redis.call('PEXPIRE', KEYS[1], lease + 1000)", "redis.call('PEXPIRE', KEYS[1], lease + 1000) redis.call('PEXPIRE', KEYS[1], lease)", "two-late"},
+	{"ttl does not cover a wait", "cover(now + window + 2 * STEP)\nfinish()", "finish()", "two-late"},
+	{"ttl does not cover a tombstone", "    cover(xt)\n", "", "two-late"},
+	{"exp is not lowered", "if exp == 0 or deadline < exp then exp = deadline end\n  return seq", "return seq", "two-crash"},
+	{"exp is kept when it expires", "        if exp == 0 or deadline < exp then exp = deadline end\n", "", "rw-write-read-read"},
+	{"an expired holder still counts as held", "if all[i] == 'h:' .. owner then held = false end", "", "two-late"},
+	{"release does not grant", "grant(nil, 0, inbox)\n", "", "three-plain"},
+	{"a poll does not grant", "local token = grant(owner, lease, inbox)", "local token", "three-crash"},
+	{"the dead count as alive", "not isAlive(client(o) or '')", "false", "three-crash"},
+	{"a stall evicts", "math.min(math.max(now - lt, 0), STEP)", "math.max(now - lt, 0)", "stall-evicts-none"},
+	{"barging past the queue", "if not token and q <= 0 and used", "if not token and used", "rw-write-read-read"},
+	{"a blocked head is passed over", "if used + w > capacity then break end", "if used + w > capacity then w = 0 end", "rw-read-write-read"},
+	{"judged by the caller's capacity", "local _, w, capacity, claim = ticket(redis.call('HGET', KEYS[1], 't:' .. o))", "local _, w, _, claim = ticket(redis.call('HGET', KEYS[1], 't:' .. o)) local capacity = tonumber(ARGV[3]) or 0", "semaphore-capacities"},
+	{"token is seq+1", "seq = math.max(seq + 1, us)", "seq = seq + 1", "two-rounds-cancel"},
+	{"token is the time", "seq = math.max(seq + 1, us)", "seq = us", "fast-clock"},
+	{"token that comes back changes nothing", "if token > seq then seq, changed = token, true end", "seq = math.max(seq, token)", "fast-clock"},
+	{"token that comes back is forgotten", "if token > seq then seq, changed = token, true end", "", "fast-clock"},
+	{"key is deleted before its last token is past", "if xt <= now and seq <= us then", "if xt <= now then", "fast-clock"},
+	{"released before its last token is past", "and math.max(seq, token) <= us and", "and", "fast-clock"},
+	{"the push says another deadline", "' ' .. str(deadline) .. ' ' .. str(q))", "' ' .. str(deadline + 100) .. ' ' .. str(q))", "three-plain"},
+	{"a pushed grant has the caller's lease", "(o == me and lease or claim)", "(lease > 0 and lease or claim)", "two-late"},
+	{"a pushed grant is shorter than announced", "local deadline = now + (o == me and lease or claim)", "local deadline = now + (o == me and lease or claim - 100)", "three-plain"},
+	{"tombstone is ignored", "if number(fields[13]) > now then", "if false then", "two-late"},
+	{"tombstone is deleted with the key", "if xt <= now and seq <= us then", "if seq <= us then", "two-late"},
+	{"release forgets the tombstone's end", "    xt = math.max(xt, now + tomb)\n", "", "two-late"},
+	{"renewal creates", "if not w or tonumber(deadline) <= now then return { 0, 0, now, q } end", "w, depth, deadline, mine = w or '1', depth or '1', deadline or '0', mine or '1'", "two-renew"},
+	{"renewal revives an expired hold", "if not w or tonumber(deadline) <= now then", "if not w then", "two-crash-renew"},
+	{"renewal does not keep the key", "redis.call('PEXPIRE', KEYS[1], math.max(ttl, lease + SLACK))", "redis.call('PEXPIRE', KEYS[1], ttl)", "two-renew"},
+	{"re-entry creates", "if depth > 1 then -- a re-entry never creates", "if false then", "rw-crash"},
+	{"re-entry changes the weight", "writeHolder(owner, w, depth, math.max", "used = used - w + weight writeHolder(owner, weight, depth, math.max", "rw-downgrade-late"},
+	{"partial release raises the weight", "local left = math.min(w, weight)", "local left = weight", "rw-downgrade-late"},
+	{"partial release keeps used", "    used = used - w + left\n", "", "rw-downgrade"},
+	{"cancel leaves the ticket", "drop(owner, (ticket(ticketed)))", "", "three-cancel"},
+	{"next is queued whatever the release did", "if nextOwner and result == 1 and depth == 0 then", "if nextOwner then", "next-late"},
+	{"next is queued though it is known", "if not own[1] and not own[2] and number(own[3]) <= now then", "if true then", "next-late"},
+	{"next is queued though it waits", "if not own[1] and not own[2] and", "if not own[1] and", "next-lost"},
+	{"next is queued though it holds", "if not own[1] and not own[2] and", "if not own[2] and", "next-semaphore"},
+	{"next is queued though it is over", "if not own[1] and not own[2] and number(own[3]) <= now then", "if not own[1] and not own[2] then", "next-late"},
+	{"seq in a release's answer counts its own grants", "return { result, before, now, n, q, more }", "return { result, seq, now, n, q, more }", "next"},
+	{"force leaves no tombstone", "redis.call('HSET', KEYS[1], 'x:' .. o, str(now + TOMB))", "redis.call('HSET', KEYS[1], 'x:Z:0', str(now + TOMB))", "two-forced"},
+	{"force frees nothing", "  used, exp = 0, 0\nend", "end", "two-forced"},
+	{"release alone forgets the others", "and used == tonumber(string.match(held, '^(%d+) '))", "", "semaphore"},
+	{"release alone forgets the queue", "not nextOwner and q <= 0 and exp > now", "not nextOwner and exp > now", "two-late"},
+	{"memory: a poll writes first", "if held or ticketed then touch() end", "", "two-full-memory"},
+	{"memory: a release writes first", "touch()\npurge()\n", "purge()\n", "two-full-memory-late"},
+	{"memory: a renewal writes first", "redis.call('PEXPIRE', KEYS[1], math.max(ttl, lease + SLACK))\n", "redis.call('HSET', KEYS[1], 'v', '1') redis.call('PEXPIRE', KEYS[1], math.max(ttl, lease + SLACK))\n", "two-full-memory"},
+	{"grants beyond the limit are forgotten", "          more = 1\n          break", "          more = 1\n          n = tail break", "rw-one-grant-a-run"},
+	{"head falls behind", "  head = n\n", "", "three-plain"},
+	{"head is passed", "  head = n\n", "  head = n + 1\n", "three-plain"},
+	{"ahead is always 0", "n > head and 1 or 0", "0", "three-plain"},
+}
+
+// clientMutants are bugs in the clients' rules.
+var clientMutants = []struct {
+	name  string
+	bugs  explorer.ClientBugs
+	scope string
+}{
+	{"a push is believed whatever its token", explorer.ClientBugs{NoTokenCheck: true}, "old-push"},
+	{"a call under way leaves no tombstone", explorer.ClientBugs{NoTombInFlight: true}, "two-slow"},
+	{"a lost call leaves no tombstone", explorer.ClientBugs{NoTombLost: true}, "two-late"},
+	{"a release that names leaves no tombstone", explorer.ClientBugs{NoTombNamed: true}, "next-late"},
+	{"a repeated release names anew", explorer.ClientBugs{RequeueAlways: true}, "next-lost"},
+	{"a deadline counts from the receipt", explorer.ClientBugs{ReceiptDeadline: true}, "two-slow"},
+	{"a pushed grant is as long as the waiter's lease", explorer.ClientBugs{OwnClaim: true}, "three-plain"},
+}
+
+func scopeNamed(t *testing.T, name string) explorer.Scope {
+	t.Helper()
+	for _, scope := range explorer.Scopes() {
+		if scope.Name == name {
+			return scope
+		}
+	}
+	t.Fatalf("no scope %q", name)
+	return explorer.Scope{}
+}
+
+func requireFound(t *testing.T, source explorer.Source, scope explorer.Scope) {
+	t.Helper()
+	report, err := explorer.Explore(source, scope, explorer.Limits{Time: 20 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if report.Violation == "" {
+		t.Errorf("not found: %v", report)
+		return
+	}
+	t.Log(report)
+}
+
+func TestBugsInScriptsAreFound(t *testing.T) {
+	source := load(t)
+	for _, m := range luaMutants {
+		t.Run(m.name, func(t *testing.T) {
+			mutant, err := source.Replace(m.old, m.new)
+			if err != nil {
+				t.Fatal(err)
+			}
+			requireFound(t, mutant, scopeNamed(t, m.scope))
+		})
+	}
+}
+
+func TestBugsInClientsAreFound(t *testing.T) {
+	source := load(t)
+	for _, m := range clientMutants {
+		t.Run(m.name, func(t *testing.T) {
+			scope := scopeNamed(t, m.scope)
+			scope.Bugs = m.bugs
+			requireFound(t, source, scope)
+		})
+	}
+}

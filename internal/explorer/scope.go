@@ -1,0 +1,52 @@
+package explorer
+
+// Scope bounds an exploration: who takes part, how long, and how much may go wrong. Times are in ticks.
+type Scope struct {
+	Name   string
+	Agents []Agent
+	Ticks  int16 // how far the clock goes
+
+	// How often each fault may occur.
+	Lost     int8 // a reply is lost after its script ran
+	Late     int8 // an attempt is given up and runs later, or never
+	Slow     int8 // other things happen while a call is under way
+	Cancel   int8 // a waiter gives up
+	Crash    int8 // a client dies with all it holds and waits for
+	Renew    int8 // a holder renews
+	Flush    int8 // the server loses the key
+	LatePush int8 // ticks that published messages outlive
+	Stall    int8 // nobody reaches the server for StallTicks
+	Force    int8 // somebody forces the name free
+	Full     int8 // the server's memory is full for a while
+
+	StallTicks int16
+	MaxGrants  int  // grants in one script run; 0: no limit that matters
+	Unfused    bool // every call has its sending, running and answering explored apart
+	Punctual   bool // time goes on only when every waiter has polled: then no ticket may be evicted
+	Shuffled   bool // order of arrival is not promised (the server may forget it)
+
+	Bugs ClientBugs
+}
+
+// Agent is one goroutine of a client: it acquires, holds and releases, Rounds times, under a new owner each.
+type Agent struct {
+	Client                     int8
+	Weight, Capacity           int64
+	Lease, Claim, Window, Tomb int16
+	Rounds                     int8
+	Try                        bool  // makes one attempt, does not wait
+	Downgrades, Reenters       bool  // what it may do while it holds
+	Names                      bool  // its release names the client's next idle agent
+	FastClock                  int64 // µs by which the tokens it hands out locally run ahead of its own
+}
+
+// ClientBugs are deliberate errors in the client's rules, for showing that the exploration finds them.
+type ClientBugs struct {
+	NoTokenCheck    bool // a push is believed whatever its token
+	NoTombInFlight  bool // a call still under way is not counted as unanswered
+	NoTombLost      bool // a call whose reply was lost is not counted as unanswered
+	NoTombNamed     bool // a release under way that names an owner is not counted as unanswered
+	RequeueAlways   bool // a repeated release names a new next owner and forgets the one named before
+	ReceiptDeadline bool // a hold is believed from the receipt of the answer
+	OwnClaim        bool // the waiter takes its own lease for the length of a pushed grant
+}
