@@ -7,6 +7,7 @@ require (
 	github.com/google/uuid v1.6.0
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/yuin/gopher-lua v1.1.2
+	golang.org/x/sync v0.25.0
 	golang.org/x/sys v0.50.0
 )
 
