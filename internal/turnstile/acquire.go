@@ -79,8 +79,8 @@ func (h *Hall) acquire(ctx context.Context, r *Request, try bool) (*hold.Hold, e
 // errWait is the cause that ends a wait by its own limit.
 var errWait = errors.New("wait limit reached")
 
-// over says that a wait was ended by its context: the error matches ctx.Err() and context.Cause(ctx).
-func over(ctx context.Context) error {
+// endOf says that a wait was ended by its context: the error matches ctx.Err() and context.Cause(ctx).
+func endOf(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	switch {
 	case errors.Is(cause, errWait):
@@ -120,10 +120,10 @@ func (h *Hall) await(ctx context.Context, r *Request, try bool) (*owner, error) 
 		hint := t.hint(w)
 		t.abandon(w)
 		if hint != nil {
-			return nil, fmt.Errorf("%w: %w", over(ctx), hint)
+			return nil, fmt.Errorf("%w: %w", endOf(ctx), hint)
 		}
-		return nil, over(ctx)
-	case <-h.closing:
+		return nil, endOf(ctx)
+	case <-h.open.Done():
 		t.abandon(w)
 		return nil, tenure.ErrClosed
 	}

@@ -72,10 +72,11 @@ type Hall struct {
 	doing crew // running Do functions
 	calls crew // acquisitions under way
 
-	closing chan struct{}   // closed when Close begins: no new calls
-	ctx     context.Context // ends when Close is done: nothing is sent any more
-	end     context.CancelFunc
-	closed  sync.Once
+	open   context.Context // ends when Close begins: no new calls
+	shut   context.CancelFunc
+	ctx    context.Context // ends when Close is done: nothing is sent any more
+	end    context.CancelFunc
+	closed sync.Once
 }
 
 // shard is a part of the turnstiles, by name.
@@ -86,7 +87,8 @@ type shard struct {
 
 // NewHall returns an empty hall. SetInbox may follow once.
 func NewHall(cfg Config) *Hall {
-	h := &Hall{cfg: cfg, log: newQuietLog(cfg.Logger), seed: maphash.MakeSeed(), closing: make(chan struct{})}
+	h := &Hall{cfg: cfg, log: newQuietLog(cfg.Logger), seed: maphash.MakeSeed()}
+	h.open, h.shut = context.WithCancel(context.Background())
 	h.ctx, h.end = context.WithCancel(context.Background())
 	for i := range h.shards {
 		h.shards[i].turnstiles = make(map[string]*turnstile)
@@ -222,7 +224,7 @@ func (h *Hall) revoked(o *owner) {
 // the Do functions used it up). Later calls do nothing more.
 func (h *Hall) Close(ctx context.Context) (err error) {
 	h.closed.Do(func() {
-		close(h.closing)
+		h.shut()
 		err = errors.Join(h.doing.wait(ctx), h.calls.wait(ctx))
 		h.owners.Range(func(_, v any) bool {
 			o := v.(*owner)
@@ -255,26 +257,7 @@ func (h *Hall) Close(ctx context.Context) (err error) {
 	return err
 }
 
-func (h *Hall) isClosing() bool {
-	select {
-	case <-h.closing:
-		return true
-	default:
-		return false
-	}
-}
-
-// sleep waits for d, less if the hall ends.
-func (h *Hall) sleep(d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-h.ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
-}
+func (h *Hall) isClosing() bool { return h.open.Err() != nil }
 
 // Taken is a hold that has not been released, for tests.
 type Taken struct {

@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/tenure"
 )
 
-// step is how far the clock of the tickets runs at most between two scripts, as in machine.lua.
-const step = 1500
+// clockStep is how far the clock of the tickets runs at most between two scripts, as in machine.lua.
+const clockStep = 1500
 
 // Inspect tells who holds a name and who waits for it. It takes nothing and writes nothing.
 func (h *Hall) Inspect(ctx context.Context, r *Request) (hold.State, error) {
@@ -38,7 +38,7 @@ func (h *Hall) Inspect(ctx context.Context, r *Request) (hold.State, error) {
 		}
 		return state(r.Name, res.now.UnixMilli(), res.fields), nil
 	case <-ctx.Done():
-		return hold.State{}, r.wrap(over(ctx))
+		return hold.State{}, r.wrap(endOf(ctx))
 	}
 }
 
@@ -66,7 +66,7 @@ func (h *Hall) ForceRelease(ctx context.Context, r *Request) error {
 		}
 		return nil
 	case <-ctx.Done():
-		return r.wrap(over(ctx))
+		return r.wrap(endOf(ctx))
 	}
 }
 
@@ -78,7 +78,7 @@ func (h *Hall) usable(ctx context.Context, r *Request) error {
 	case h.isClosing():
 		err = tenure.ErrClosed
 	case ctx.Err() != nil:
-		err = over(ctx)
+		err = endOf(ctx)
 	default:
 		return nil
 	}
@@ -90,7 +90,7 @@ func state(name string, now int64, fields map[string]string) hold.State {
 	s := hold.State{Name: name, Token: integer(fields["seq"])}
 	vt := now
 	if lt := integer(fields["lt"]); lt > 0 && integer(fields["q"]) > 0 {
-		vt = integer(fields["vt"]) + min(max(now-lt, 0), step)
+		vt = integer(fields["vt"]) + min(max(now-lt, 0), clockStep)
 	}
 	type numbered struct {
 		n int64

@@ -20,7 +20,7 @@ func (h *Hall) reenter(ctx context.Context, carried *hold.Hold, r *Request, try 
 	if err != nil {
 		return nil, err
 	}
-	err = o.insist(ctx, h.closing, func() *scripts.Failure {
+	err = o.insist(ctx, h.open, func() *scripts.Failure {
 		f := o.confirm()
 		if f != nil && try {
 			f.Transient = false // one attempt

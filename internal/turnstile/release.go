@@ -14,12 +14,12 @@ import (
 
 // Release implements hold.Keeper: it gives one share back, and with the last one the tenure.
 func (o *owner) Release(_ context.Context, s *tenure.Share) error {
+	o.hall.crew.add() // before the share has ended: Close waits for what it does not end itself
+	defer o.hall.crew.done()
 	depth, _, err := s.Leave()
 	if err != nil {
 		return err
 	}
-	o.hall.crew.add()
-	defer o.hall.crew.done()
 	if depth > 0 {
 		err = o.lower()
 	} else {
@@ -42,7 +42,7 @@ func (o *owner) Lose() {
 
 // Extend implements hold.Keeper: it asks for a full lease from now on.
 func (o *owner) Extend(ctx context.Context, t *tenure.Tenure) error {
-	return o.insist(ctx, nil, func() *scripts.Failure { return o.renew(t) })
+	return o.insist(ctx, o.hall.ctx, func() *scripts.Failure { return o.renew(t) })
 }
 
 func (o *owner) renew(t *tenure.Tenure) *scripts.Failure {
@@ -65,54 +65,42 @@ func (o *owner) renew(t *tenure.Tenure) *scripts.Failure {
 // errForgotten is how a hold ends that the server does not know any more.
 var errForgotten = fmt.Errorf("%w: the server no longer knows it", tenure.ErrLost)
 
-// insist makes attempts until one is answered, the tenure has ended, ctx or the hall ends, or quit is closed. An
-// attempt without an answer is not waited for: the next one goes beside it.
-func (o *owner) insist(ctx context.Context, quit <-chan struct{}, attempt func() *scripts.Failure) error {
-	t := o.tenure
-	answers := make(chan *scripts.Failure, maxInflight)
+// insist makes attempts until one is answered, the tenure has ended, ctx ends, or the client is closed so far that open
+// has ended.
+func (o *owner) insist(ctx, open context.Context, attempt func() *scripts.Failure) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(open, func() { cancel(tenure.ErrClosed) })()
+	began := time.Now()
 	var last *scripts.Failure
-	flying := 0
-	for pause := minBackoff; ; pause = min(2*pause, maxBackoff) {
-		if flying < maxInflight {
-			flying++
-			o.hall.crew.Go(func() { answers <- attempt() })
+	var err error
+	if pursue(&o.hall.crew, attempt).run(ctx, func(f *scripts.Failure) step {
+		if err = o.tenure.Cause(); err != nil || f == nil {
+			return stop
 		}
-		select {
-		case f := <-answers:
-			flying--
-			switch {
-			case t.Cause() != nil:
-				return t.Cause()
-			case f == nil:
-				return nil
-			case !f.Transient:
-				return o.req.wrap(f)
-			}
-			last = f
-			select {
-			case <-time.After(jitter(pause)):
-			case <-ctx.Done():
-			case <-quit:
-				return o.req.wrap(tenure.ErrClosed)
-			case <-o.hall.ctx.Done():
-			}
-		case <-time.After(patience):
-		case <-ctx.Done():
-		case <-quit:
-			return o.req.wrap(tenure.ErrClosed)
-		case <-o.hall.ctx.Done():
+		last = f
+		if !f.Transient {
+			err = f
+			return stop
 		}
-		switch {
-		case t.Cause() != nil:
-			return t.Cause()
-		case o.hall.ctx.Err() != nil:
-			return o.req.wrap(tenure.ErrClosed)
-		case ctx.Err() != nil && last != nil:
-			return o.req.wrap(fmt.Errorf("%w: %w", over(ctx), last))
-		case ctx.Err() != nil:
-			return o.req.wrap(fmt.Errorf("%w: %w", over(ctx), tenure.ErrUnavailable))
+		return later
+	}) {
+		if err != nil {
+			return o.req.wrap(err)
 		}
+		return nil
 	}
+	switch err := o.tenure.Cause(); {
+	case err != nil:
+		return err
+	case open.Err() != nil:
+		return o.req.wrap(tenure.ErrClosed)
+	case last != nil:
+		return o.req.wrap(fmt.Errorf("%w: %w", endOf(ctx), last))
+	case time.Since(began) > silence:
+		return o.req.wrap(fmt.Errorf("%w: %w", endOf(ctx), tenure.ErrUnavailable))
+	}
+	return o.req.wrap(endOf(ctx))
 }
 
 func (o *owner) watching() *watchdog.Watch {
@@ -129,7 +117,7 @@ func (o *owner) lower() error {
 	defer cancel()
 	var ambiguous atomic.Bool
 	tell := func() *scripts.Failure { return o.lowerOnce(&ambiguous) }
-	err := o.insist(ctx, nil, tell)
+	err := o.insist(ctx, o.hall.ctx, tell)
 	switch {
 	case err == nil, errors.Is(err, tenure.ErrReleased): // a release since then tells all
 		return nil
@@ -139,7 +127,7 @@ func (o *owner) lower() error {
 	o.hall.crew.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), o.req.Settings.Lease)
 		defer cancel()
-		_ = o.insist(ctx, nil, tell)
+		_ = o.insist(ctx, o.hall.ctx, tell)
 	})
 	return errUnconfirmed
 }
@@ -185,13 +173,14 @@ func (o *owner) giveBack() error {
 		}
 	}
 	t.mu.Unlock()
+	ctx, cancel := context.WithTimeout(o.hall.ctx, foreground)
+	defer cancel()
 	r := o.retire(next)
-	done, err := r.run(time.Now().Add(foreground))
-	if !done {
-		o.hall.crew.Go(func() { r.finish() })
-		return errUnconfirmed
+	if r.run(ctx) {
+		return r.err
 	}
-	return err
+	o.hall.crew.Go(r.finish)
+	return errUnconfirmed
 }
 
 // requeued takes in what became of the ticket that a release was to take for o (c11).

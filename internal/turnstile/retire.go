@@ -1,7 +1,9 @@
 package turnstile
 
 import (
+	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/scripts"
@@ -11,17 +13,17 @@ import (
 // retirement sends the release of an owner that has ended until it is answered or nothing of the owner can be left.
 // One goroutine runs it.
 type retirement struct {
-	owner     *owner
-	next      *owner // queued by the first attempt, or nil
-	token     int64
-	deadline  tenure.Instant // of the tenure
-	giveUp    time.Time      // the lease must have ended by then
-	answers   chan retired
-	flying    int  // attempts without an answer so far
-	sent      int  // attempts
-	ambiguous bool // an attempt may have run whose answer is lost
-	pause     time.Duration
+	*pursuit[retired]
+	owner    *owner
+	next     *owner // queued by the first attempt, or nil
+	token    int64
+	deadline tenure.Instant // of the tenure
+	giveUp   time.Time      // the lease must have ended by then
+
+	sent      atomic.Int64 // attempts
+	ambiguous bool         // an attempt may have run whose answer is lost
 	last      *scripts.Failure
+	err       error // what the owner is told in the end
 }
 
 // retired is the answer to one attempt.
@@ -36,9 +38,10 @@ func (o *owner) retire(next *owner) *retirement {
 	late := o.tomb() // an acquire that may still run begins its lease then
 	o.turn.mu.Unlock()
 	r := &retirement{
-		owner: o, next: next, deadline: tenure.Now(), pause: minBackoff, answers: make(chan retired, maxInflight),
+		owner: o, next: next, deadline: tenure.Now(),
 		giveUp: time.Now().Add(late + max(o.req.Settings.Lease, o.hall.cfg.Claim) + time.Second),
 	}
+	r.pursuit = pursue(&o.hall.crew, r.attempt)
 	if o.tenure != nil {
 		r.token, r.deadline = o.tenure.Token(), o.tenure.Deadline()
 	}
@@ -47,11 +50,22 @@ func (o *owner) retire(next *owner) *retirement {
 
 // finish goes on to the end, in the background.
 func (r *retirement) finish() {
-	h := r.owner.hall
-	if done, _ := r.run(r.giveUp); !done && h.ctx.Err() == nil {
-		h.log.warn("holdfast: a release found no answer, the lease ends what is left", "name", r.owner.turn.name, "error", r.last)
+	o := r.owner
+	ctx, cancel := context.WithDeadline(o.hall.ctx, r.giveUp)
+	defer cancel()
+	if !r.run(ctx) && o.hall.ctx.Err() == nil {
+		o.hall.log.warn("holdfast: a release found no answer, the lease ends what is left", "name", o.turn.name, "error", r.last)
 		r.over()
 	}
+}
+
+// run makes attempts until one settles the matter or ctx ends.
+func (r *retirement) run(ctx context.Context) bool {
+	if !r.pursuit.run(ctx, r.judge) {
+		return false
+	}
+	r.over()
+	return true
 }
 
 // over ends the retirement. An answer that came since, or comes still later, begins another.
@@ -67,81 +81,47 @@ func (r *retirement) over() {
 	o.hall.forget(o)
 }
 
-// run makes attempts until one settles the matter or the time is over. An attempt without an answer is not
-// waited for: the next one goes beside it.
-func (r *retirement) run(until time.Time) (done bool, err error) {
-	h := r.owner.hall
-	wait := time.NewTimer(0)
-	defer wait.Stop()
-	for {
-		if r.flying < maxInflight {
-			r.send()
-		}
-		wait.Reset(min(patience, time.Until(until)))
-		select {
-		case a := <-r.answers:
-			r.flying--
-			if again, err := r.settle(a); !again {
-				r.over()
-				return true, err
-			}
-		case <-wait.C:
-		case <-h.ctx.Done():
-			return false, tenure.ErrClosed
-		}
-		if !time.Now().Before(until) {
-			return false, nil
-		}
-	}
-}
-
-// send makes an attempt without waiting for it.
-func (r *retirement) send() {
-	o, next := r.owner, r.next
-	r.next = nil
+// attempt sends the release once. Attempts may run beside each other; the first has next to itself.
+func (r *retirement) attempt() retired {
+	o, first := r.owner, r.sent.Add(1) == 1
 	o.turn.mu.Lock()
 	release := scripts.Release{Key: o.turn.key, Owner: o.id, Token: r.token, Tomb: o.tomb()}
 	o.again = false
 	o.turn.mu.Unlock()
-	if next != nil {
-		a := next.acquire()
+	if first && r.next != nil {
+		a := r.next.acquire()
 		release.Next = &a
 	}
-	r.flying++
-	r.sent++
-	o.hall.crew.Go(func() {
-		sent := tenure.Now()
-		released, f := o.hall.cfg.Caller.Release(o.hall.ctx, release)
-		if next != nil {
-			next.turn.mu.Lock()
-			next.requeued(sent, released, f)
-			next.turn.mu.Unlock()
-		}
-		r.answers <- retired{released, f}
-	})
+	sent := tenure.Now()
+	released, f := o.hall.cfg.Caller.Release(o.hall.ctx, release)
+	if first && r.next != nil {
+		r.next.turn.mu.Lock()
+		r.next.requeued(sent, released, f)
+		r.next.turn.mu.Unlock()
+	}
+	return retired{released, f}
 }
 
-// settle judges an answer (c8): again, if another attempt is needed.
-func (r *retirement) settle(a retired) (again bool, err error) {
+// judge says what follows from an answer (c8).
+func (r *retirement) judge(a retired) step {
 	if f := a.failure; f != nil {
 		r.ambiguous = r.ambiguous || f.Unknown
 		r.last = f
-		if !f.Transient {
-			return false, f
+		if f.Transient {
+			return later
 		}
-		pause := jitter(r.pause)
-		r.pause = min(2*r.pause, maxBackoff)
-		return r.owner.hall.sleep(pause), tenure.ErrClosed
+		r.err = f
+		return stop
 	}
-	mine := a.released.Ended || (r.ambiguous || r.sent > 1) && r.deadline.Until() > 0
+	mine := a.released.Ended || (r.ambiguous || r.sent.Load() > 1) && r.deadline.Until() > 0
 	switch {
 	case a.released.More, r.owner.needed(): // c12: grants were left for another run; or a late answer came (c7)
 		r.ambiguous = r.ambiguous || mine
-		return true, nil
-	case mine:
-		return false, nil
+		return again
+	case !mine:
+		r.err = fmt.Errorf("%w: the server no longer knew it", tenure.ErrLost)
 	}
-	return false, fmt.Errorf("%w: the server no longer knew it", tenure.ErrLost)
+	return stop
 }
 
 // needed reports whether an answer came for the ended owner after its release had been sent: it must be sent again.

@@ -1,0 +1,60 @@
+package turnstile
+
+import (
+	"context"
+	"time"
+)
+
+// step is what follows from an answer.
+type step int
+
+const (
+	stop  step = iota // nothing more is needed
+	again             // another attempt, at once
+	later             // another attempt, after a pause that grows
+)
+
+// pursuit makes attempts at something until it is settled. An attempt without an answer is not waited for: after a
+// while the next one goes beside it, so that a dead connection costs no more than that. One goroutine runs it.
+type pursuit[A any] struct {
+	crew    *crew
+	attempt func() A
+	answers chan A
+	flying  int           // attempts without an answer so far
+	next    time.Time     // when the next one goes
+	pause   time.Duration // before the one after the next failure
+}
+
+func pursue[A any](c *crew, attempt func() A) *pursuit[A] {
+	return &pursuit[A]{crew: c, attempt: attempt, answers: make(chan A, maxInflight), pause: minBackoff}
+}
+
+// run goes on until judge says stop, or ctx ends: then it returns false, and may be called again.
+func (p *pursuit[A]) run(ctx context.Context, judge func(A) step) bool {
+	wait := time.NewTimer(0)
+	defer wait.Stop()
+	for ctx.Err() == nil {
+		if p.flying < maxInflight && time.Until(p.next) <= 0 {
+			p.flying++
+			p.next = time.Now().Add(patience)
+			p.crew.Go(func() { p.answers <- p.attempt() })
+		}
+		wait.Reset(max(time.Until(p.next), time.Millisecond))
+		select {
+		case a := <-p.answers:
+			p.flying--
+			switch judge(a) {
+			case stop:
+				return true
+			case again:
+				p.next = time.Now()
+			case later:
+				p.next = time.Now().Add(jitter(p.pause))
+				p.pause = min(2*p.pause, maxBackoff)
+			}
+		case <-wait.C:
+		case <-ctx.Done():
+		}
+	}
+	return false
+}
