@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/integration/fault"
 	"github.com/holdfast-go/holdfast/integration/server"
+	"github.com/holdfast-go/holdfast/internal/scripts"
 )
 
 // cancelled returns a context that is done.
@@ -101,6 +102,27 @@ func TestReleaseOfAnEndedHoldSparesItsSuccessor(t *testing.T) {
 			released(t, second)
 		})
 	}
+}
+
+// The answer to a poll that was under way when the push came is of no use any more, and no reason to call the
+// hold lost: what is sent because of it may overtake the release.
+func TestReleaseSucceedsThoughAPollIsAnsweredLate(t *testing.T) {
+	t.Parallel()
+	srv, name := server.Shared(t), unique(t)
+	proxy := fault.NewProxy(t, srv.Addr())
+	holder := newClient(t, srv.Client()).Mutex(name, holdfast.Lease(farLease))
+	waiter := newClient(t, throughProxy(t, proxy)).Mutex(name, holdfast.Lease(farLease))
+	hold := locked(t, holder)
+	next := lockAside(within(t, 20*time.Second), waiter)
+	queued(t, holder, 1)
+	eventually(t, 10*time.Second, "a subscription", func() bool { return lastSubscriber(proxy) > 0 })
+	poll := proxy.DelayReplies(1, 300*time.Millisecond, fault.Sha(scripts.SHAs()["acquire"]))
+	eventually(t, 10*time.Second, "a poll", func() bool { return poll.Answered() == 1 })
+	released(t, hold)
+	got := served(t, promptly, next)
+	proxy.DelayRequests(1, 450*time.Millisecond, fault.Sha(scripts.SHAs()["release"]))
+	released(t, got)
+	free(t, holder)
 }
 
 func TestNilHoldCountsAsReleased(t *testing.T) {

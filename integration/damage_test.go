@@ -316,11 +316,18 @@ func TestRedisDownDuringAWait(t *testing.T) {
 	holder := newClient(t, srv.Client()).Mutex(name, holdfast.Lease(farLease))
 	waiter := newClient(t, srv.Client()).Mutex(name, holdfast.Lease(farLease))
 	hold := locked(t, holder)
-	short, long := lockAside(within(t, 3*time.Second), waiter), lockAside(within(t, time.Minute), waiter)
+	first := lockAside(within(t, 3*time.Second), waiter)
 	queued(t, holder, 1)
+	var behind []<-chan result // at various moments between two attempts
+	for i := range 5 {
+		behind = append(behind, lockAside(within(t, 2*time.Second+time.Duration(i)*200*time.Millisecond), waiter))
+	}
+	long := lockAside(within(t, time.Minute), waiter)
 	srv.Kill()
-	r := <-short
-	expect(t, "a wait that ended in the outage", r.err, context.DeadlineExceeded, holdfast.ErrUnavailable)
+	for _, wait := range behind {
+		expect(t, "a wait behind its client's ticket", (<-wait).err, context.DeadlineExceeded, holdfast.ErrUnavailable)
+	}
+	expect(t, "a wait with a ticket", (<-first).err, context.DeadlineExceeded, holdfast.ErrUnavailable)
 	srv.Restart() // empty: the name is free
 	released(t, served(t, 2*promptly, long))
 	expect(t, "Extend", hold.Extend(within(t, 10*time.Second)), holdfast.ErrLost)
@@ -336,8 +343,13 @@ func TestRedisDownDuringAHoldEndsItBeforeTheServerWould(t *testing.T) {
 	hold := locked(t, m)
 	first := hold.Deadline()
 	eventually(t, lease, "a renewal", func() bool { return hold.Deadline().After(first) })
+	before, deadline := time.Now(), hold.Deadline()
+	state, err := m.Inspect(within(t, 5*time.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
 	srv.Kill()
-	serverEnds := hold.Deadline().Add(lease / 10) // the margin
+	serverEnds := before.Add(state.Holders[0].LeaseLeft).Add(hold.Deadline().Sub(deadline)) // as a renewal just then moved it
 	told(t, lease+promptly, hold)
 	if late := time.Since(serverEnds); late > 0 {
 		t.Errorf("told %v after the server gave the name up", late)
@@ -360,7 +372,8 @@ func TestFullMemoryFailsOnlyNewLocks(t *testing.T) {
 	hold := locked(t, m)
 	next := lockAside(within(t, 30*time.Second), other.Mutex(name, holdfast.Lease(farLease)))
 	queued(t, m, 1)
-	alone := locked(t, client.Mutex(name+".alone"))
+	own := client.Mutex(name+".alone", holdfast.Lease(farLease)) // nothing of it expires, which would make room
+	alone := locked(t, own)
 	fill(t, rdb)
 
 	unknown := client.Mutex(name + ".free")
@@ -373,15 +386,15 @@ func TestFullMemoryFailsOnlyNewLocks(t *testing.T) {
 		before := hold.Deadline()
 		eventually(t, promptly, "a renewal", func() bool { return hold.Deadline().After(before) })
 	}
-	inner, err := m.Lock(hold.Context(within(t, 10*time.Second)))
-	if err != nil {
-		t.Fatalf("re-entry: %v", err)
+	deep := []*holdfast.Hold{alone}
+	for range 3 {
+		h, err := own.Lock(alone.Context(within(t, promptly)))
+		if err != nil {
+			t.Fatalf("re-entry: %v", err)
+		}
+		deep = append(deep, h)
 	}
-	innermost, err := m.Lock(inner.Context(within(t, 10*time.Second)))
-	if err != nil {
-		t.Fatalf("second re-entry: %v", err)
-	}
-	for _, h := range []*holdfast.Hold{innermost, hold, inner, alone} {
+	for _, h := range append(deep, hold) {
 		released(t, h)
 	}
 	got := served(t, promptly, next)

@@ -1,5 +1,7 @@
 package explorer
 
+import "slices"
+
 // The rules that clients follow, one transition each. Margins are zero here: what is checked is that the
 // rules hold to the tick.
 
@@ -13,7 +15,7 @@ func (w *world) send(s *state, i int, k kind) {
 	case release:
 		c.tomb, c.next, c.nextTenure, c.token = a.tomb, a.next, a.nextTenure, a.handed
 	case renew:
-		c.token = a.handed
+		c.token, c.depth = a.handed, a.depth
 	case downgrade, partial:
 		c.weight = a.weight
 	}
@@ -92,7 +94,7 @@ func (w *world) receiveAcquire(s *state, i int, r answer, sentAt int16) {
 	a := &s.agents[i]
 	asked := w.scope.Agents[i].Client
 	if !r.failed && r.status == statusWaiting {
-		s.noteBase(asked, sentAt, r.seq)
+		s.addBase(base{asked, sentAt, r.seq})
 	}
 	if a.phase == holding { // it was pushed meanwhile: only a held answer says anything
 		if r.status == statusHeld && !r.failed {
@@ -142,12 +144,41 @@ func (w *world) renameOwner(s *state, i int) {
 	w.send(s, i, acquire)
 }
 
-// noteBase keeps the answer with the latest sending time.
-func (s *state) noteBase(client int8, sentAt int16, seq int64) {
-	b := &s.bases[client]
-	if !b.known || sentAt > b.sentAt || sentAt == b.sentAt && seq > b.seq {
-		*b = base{true, sentAt, seq}
+// sendBeside sends another acquire of agent i without waiting for the answer to the one under way.
+func (w *world) sendBeside(s *state, i int) {
+	a := &s.agents[i]
+	s.beside = append(s.beside, flight{a.call, a.progress, a.sentAt, a.answer})
+	w.send(s, i, acquire)
+}
+
+// receiveBeside gives an agent the answer to an older acquire, if it still goes on under that owner.
+func (w *world) receiveBeside(s *state, f flight) {
+	i := int(f.call.agent)
+	if a := &s.agents[i]; a.tenure == f.call.tenure && (a.phase == trying || a.phase == waiting || a.phase == holding) {
+		w.receiveAcquire(s, i, f.answer, f.sentAt)
 	}
+}
+
+// addBase keeps the answers that can date a grant: of two, one that was sent later and yet ran before more
+// grants makes the other useless.
+func (s *state) addBase(b base) {
+	beats := func(x, y base) bool { return x.client == y.client && x.sentAt >= y.sentAt && x.seq <= y.seq }
+	for _, old := range s.bases {
+		if beats(old, b) {
+			return
+		}
+	}
+	s.bases = append(slices.DeleteFunc(s.bases, func(old base) bool { return beats(b, old) }), b)
+}
+
+// dates returns when a client sent its latest answer that ran before the grant with that token.
+func (w *world) dates(s *state, client int8, token int64) (sentAt int16, ok bool) {
+	for _, b := range s.bases {
+		if b.client == client && (b.seq < token || w.scope.Bugs.NoTokenCheck) && (!ok || b.sentAt > sentAt) {
+			sentAt, ok = b.sentAt, true
+		}
+	}
+	return sentAt, ok
 }
 
 // askAll makes all other waiters of agent i's client poll: what made this one's answer strange may have
@@ -205,18 +236,18 @@ func (w *world) deliver(s *state, p push) {
 	}
 }
 
-// believe takes a pushed grant if it was made after the client's latest answer: then that answer's sending
-// time is before the grant, and the claim counted from there ends before the server's.
+// believe takes a pushed grant that some answer of the client dates: the answer was sent before the grant,
+// and the claim counted from there ends before the server's.
 func (w *world) believe(s *state, i int, p push) {
-	b := s.bases[w.scope.Agents[i].Client]
-	if !b.known || p.token <= b.seq && !w.scope.Bugs.NoTokenCheck {
+	sentAt, ok := w.dates(s, w.scope.Agents[i].Client, p.token)
+	if !ok {
 		return
 	}
 	claim := int16((p.deadline - p.now) / tick)
 	if w.scope.Bugs.OwnClaim {
 		claim = w.scope.Agents[i].Lease
 	}
-	if deadline := b.sentAt + claim; s.now < deadline {
+	if deadline := sentAt + claim; s.now < deadline {
 		w.hold(s, i, p.token, deadline)
 	}
 }

@@ -38,7 +38,7 @@ func (w *world) closes(s *state) string {
 // lastAct is s without messages, faults and newcomers.
 func (w *world) lastAct(s *state) *state {
 	s = s.clone()
-	s.late, s.pushes, s.full, s.left = nil, nil, false, [budgets]int8{}
+	s.late, s.beside, s.pushes, s.full, s.left = nil, nil, nil, false, [budgets]int8{}
 	for i := range s.agents {
 		a := &s.agents[i]
 		a.rounds = 0

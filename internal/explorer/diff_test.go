@@ -211,5 +211,5 @@ func (c *calls) next() (script string, argv []string) {
 		}
 		return "inspect", nil
 	}
-	return "renew", []string{c.owner(), c.pick("30000", "200"), c.token()}
+	return "renew", []string{c.owner(), c.pick("30000", "200"), c.token(), c.pick("1", "2")}
 }

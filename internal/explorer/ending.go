@@ -20,6 +20,11 @@ func (w *world) mayStillCome(s *state, i int) bool {
 	if (a.call.kind == acquire || a.call.kind == reenter) && !bugs.NoTombInFlight {
 		return true
 	}
+	for _, f := range s.beside {
+		if int(f.call.agent) == i && f.call.tenure == a.tenure && !bugs.NoTombInFlight {
+			return true
+		}
+	}
 	for j := range s.agents {
 		if c := s.agents[j].call; c.kind == release && w.namedBy(s, c) == a && !bugs.NoTombNamed {
 			return true
@@ -110,7 +115,7 @@ func (w *world) settleNext(s *state, i int, c call, r answer, sentAt int16) {
 	}
 	queued := r.status == 1 && r.ticket > 0
 	if queued {
-		s.noteBase(w.scope.Agents[i].Client, sentAt, r.seq)
+		s.addBase(base{w.scope.Agents[i].Client, sentAt, r.seq})
 	}
 	if n.phase != named {
 		return

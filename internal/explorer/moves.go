@@ -1,6 +1,9 @@
 package explorer
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // emit receives a successor and how it came about (only while tracing).
 type emit func(label string, next *state)
@@ -11,6 +14,7 @@ func (w *world) moves(s *state, emit emit) {
 		w.callMoves(s, i, emit)
 		w.agentMoves(s, i, emit)
 	}
+	w.besideMoves(s, emit)
 	w.environmentMoves(s, emit)
 	w.timeMoves(s, emit)
 }
@@ -80,6 +84,9 @@ func (w *world) callMoves(s *state, i int, emit emit) {
 		return
 	}
 	of := kindNames[a.call.kind]
+	if s.left[another] > 0 && a.call.kind == acquire && (a.phase == trying || a.phase == waiting) {
+		w.step(s, emit, w.say(s, i, "sends another"), func(n *state) { n.left[another]--; w.sendBeside(n, i) })
+	}
 	if a.progress == sent {
 		w.step(s, emit, w.say(s, i, of+" runs"), func(n *state) { w.serve(n, i) })
 		if s.left[late] > 0 {
@@ -90,6 +97,22 @@ func (w *world) callMoves(s *state, i int, emit emit) {
 	w.step(s, emit, w.say(s, i, of+" is answered"), func(n *state) { w.receive(n, i) })
 	if s.left[lost] > 0 {
 		w.step(s, emit, w.say(s, i, of+"'s reply is lost"), func(n *state) { n.left[lost]--; w.giveUp(n, i) })
+	}
+}
+
+// besideMoves are the fates of acquires beside which another was sent.
+func (w *world) besideMoves(s *state, emit emit) {
+	for j, f := range s.beside {
+		if f.progress == sent {
+			w.step(s, emit, w.about("the older acquire of %s runs", w.owner(f.call.agent, f.call.tenure)), func(n *state) {
+				n.beside[j].answer, n.beside[j].progress = w.execute(n, f.call), ran
+			})
+			continue
+		}
+		w.step(s, emit, w.about("the older acquire of %s is answered", w.owner(f.call.agent, f.call.tenure)), func(n *state) {
+			n.beside = slices.Delete(n.beside, j, j+1)
+			w.receiveBeside(n, f)
+		})
 	}
 }
 
@@ -145,8 +168,8 @@ func (w *world) holdingMoves(s *state, i int, do func(string, func(*state))) {
 func (w *world) environmentMoves(s *state, emit emit) {
 	w.messageMoves(s, emit)
 	if s.left[crash] > 0 {
-		for client := range s.bases {
-			w.step(s, emit, w.about("client %c crashes", 'A'+client), func(n *state) { n.left[crash]--; w.crash(n, int8(client)) })
+		for client := range w.clients {
+			w.step(s, emit, w.about("client %c crashes", 'A'+client), func(n *state) { n.left[crash]--; w.crash(n, client) })
 		}
 	}
 	if s.left[flush] > 0 && s.key != 0 {
@@ -201,6 +224,12 @@ func (w *world) about(format string, args ...any) string {
 
 // crash ends a client. What it sent may still run.
 func (w *world) crash(s *state, client int8) {
+	for _, f := range s.beside {
+		if w.scope.Agents[f.call.agent].Client == client && f.progress == sent {
+			s.late = append(s.late, f.call)
+		}
+	}
+	s.beside = slices.DeleteFunc(s.beside, func(f flight) bool { return w.scope.Agents[f.call.agent].Client == client })
 	for i := range s.agents {
 		if w.scope.Agents[i].Client != client {
 			continue
@@ -208,7 +237,7 @@ func (w *world) crash(s *state, client int8) {
 		s.abandonCall(i)
 		s.agents[i] = agentState{phase: crashed, tenure: s.agents[i].tenure}
 	}
-	s.bases[client] = base{}
+	s.bases = slices.DeleteFunc(s.bases, func(b base) bool { return b.client == client })
 }
 
 // exempt marks the owners that the server is about to be made to forget: nobody can promise that they

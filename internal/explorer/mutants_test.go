@@ -35,7 +35,7 @@ var luaMutants = []struct{ name, old, new, scope string }{
 	{"tombstone is ignored", "if number(fields[13]) > now then", "if false then", "two-late"},
 	{"tombstone is deleted with the key", "if xt <= now and seq <= us then", "if seq <= us then", "two-late"},
 	{"release forgets the tombstone's end", "    xt = math.max(xt, now + tomb)\n", "", "two-late"},
-	{"renewal creates", "if not w or tonumber(deadline) <= now then return { 0, 0, now, q } end", "w, depth, deadline, mine = w or '1', depth or '1', deadline or '0', mine or '1'", "two-renew"},
+	{"renewal creates", "if not w or tonumber(deadline) <= now then return { 0, 0, now, q } end", "w, deadline, mine = w or '1', deadline or '0', mine or '1'", "two-renew"},
 	{"renewal revives an expired hold", "if not w or tonumber(deadline) <= now then", "if not w then", "two-crash-renew"},
 	{"renewal does not keep the key", "redis.call('PEXPIRE', KEYS[1], math.max(ttl, lease + SLACK))", "redis.call('PEXPIRE', KEYS[1], ttl)", "two-renew"},
 	{"re-entry creates", "if depth > 1 then -- a re-entry never creates", "if false then", "rw-crash"},

@@ -10,6 +10,7 @@ type Scope struct {
 	Lost     int8 // a reply is lost after its script ran
 	Late     int8 // an attempt is given up and runs later, or never
 	Slow     int8 // other things happen while a call is under way
+	Beside   int8 // an acquire is not waited for, and another sent beside it
 	Cancel   int8 // a waiter gives up
 	Crash    int8 // a client dies with all it holds and waits for
 	Renew    int8 // a holder renews

@@ -44,6 +44,9 @@ func Scopes() []Scope {
 		{Name: "two-late", Agents: mutexes(1, 1), Ticks: 6, Late: 1, Cancel: 1, LatePush: 2},
 		{Name: "two-late-twice", Agents: mutexes(1, 1), Ticks: 3, Late: 2, Lost: 1},
 		{Name: "two-slow", Agents: mutexes(1, 1), Ticks: 5, Slow: 2, Cancel: 1, Renew: 1, LatePush: 2},
+		{Name: "two-beside", Agents: mutexes(1, 1), Ticks: 4, Slow: 2, Beside: 2, LatePush: 1},
+		{Name: "two-beside-cancel", Agents: mutexes(1, 1), Ticks: 4, Slow: 1, Beside: 1, Cancel: 1, Late: 1},
+		{Name: "fair-dated-pushes", Agents: []Agent{mutexAgent(0, 1), mutexAgent(0, 1), mutexAgent(1, 1)}, Ticks: 5, LatePush: 3},
 		{Name: "two-rounds", Agents: mutexes(2, 2), Ticks: 3, Late: 1},
 		{Name: "two-rounds-cancel", Agents: mutexes(2, 1), Ticks: 4, Late: 1, Cancel: 1, LatePush: 1},
 		{Name: "two-renew", Agents: mutexes(1, 1), Ticks: 6, Late: 1, Renew: 2, LatePush: 1},
@@ -102,7 +105,7 @@ func LargeScopes() []Scope {
 	for i := range scopes {
 		s := &scopes[i]
 		s.Ticks = 16
-		s.Slow, s.Late, s.Lost, s.Cancel, s.Renew, s.LatePush, s.Crash, s.Full = 3, 3, 2, 2, 3, 5, 1, 1
+		s.Slow, s.Beside, s.Late, s.Lost, s.Cancel, s.Renew, s.LatePush, s.Crash, s.Full = 3, 2, 3, 2, 2, 3, 5, 1, 1
 	}
 	return scopes
 }

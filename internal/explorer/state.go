@@ -42,6 +42,7 @@ type call struct {
 	tomb       bool
 	next       int8 // 1 + the agent that a release names as next; 0: none
 	nextTenure int8
+	depth      int8  // that a renewal says
 	weight     int64 // that a partial release or a downgrade leaves
 	token      int64 // highest token handed out
 }
@@ -103,11 +104,20 @@ type agentState struct {
 	out    bool // by force: it must not come back
 }
 
-// base is the latest answer of a client about the name: a grant with a greater token was made later.
+// base is an answer that a client got about the name: a grant with a greater token than seq was made after
+// the answer's script ran.
 type base struct {
-	known  bool
+	client int8
 	sentAt int16
 	seq    int64
+}
+
+// flight is an acquire beside which its agent has sent another. Its answer still counts if it comes.
+type flight struct {
+	call     call
+	progress progress
+	sentAt   int16
+	answer   answer
 }
 
 type budget int
@@ -123,6 +133,7 @@ const (
 	latePush
 	stall
 	forced
+	another
 	full
 	budgets
 )
@@ -132,8 +143,9 @@ type state struct {
 	key     int32 // the hash, as its number in world.contents
 	full    bool
 	agents  []agentState
-	bases   []base // by client
-	late    []call // given up, may still run
+	bases   []base   // see addBase
+	beside  []flight // acquires that are not the latest of their agents
+	late    []call   // given up, may still run
 	pushes  []push
 	top     int64 // the highest token granted so far
 	brought int64 // the highest token that a client brought back
@@ -146,6 +158,7 @@ func (s *state) clone() *state {
 	n.agents = slices.Clone(s.agents)
 	n.bases = slices.Clone(s.bases)
 	n.late = slices.Clone(s.late)
+	n.beside = slices.Clone(s.beside)
 	n.pushes = slices.Clone(s.pushes)
 	return &n
 }
@@ -179,11 +192,8 @@ func (s *state) normalize(longestClaim int16) {
 			a.call, a.progress, a.sentAt, a.answer = call{}, 0, 0, answer{}
 		}
 	}
-	for i := range s.bases {
-		if b := &s.bases[i]; b.known && b.sentAt+longestClaim <= s.now {
-			*b = base{} // any grant that it could date is over
-		}
-	}
+	s.bases = slices.DeleteFunc(s.bases, func(b base) bool { return b.sentAt+longestClaim <= s.now }) // what it can date is over
+	slices.SortFunc(s.bases, func(a, b base) int { return cmp.Or(cmp.Compare(a.client, b.client), cmp.Compare(a.sentAt, b.sentAt)) })
 	slices.SortFunc(s.late, func(a, b call) int {
 		return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.agent, b.agent), cmp.Compare(a.tenure, b.tenure),
 			cmp.Compare(boolean(a.tomb), boolean(b.tomb)), cmp.Compare(a.next, b.next), cmp.Compare(a.nextTenure, b.nextTenure), cmp.Compare(a.weight, b.weight), cmp.Compare(a.token, b.token))
@@ -197,12 +207,17 @@ var seeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
 
 func (s *state) fingerprint(buffer []byte) (fingerprint, []byte) {
 	e := encoder(buffer[:0])
-	e.ints(int64(s.now), int64(s.key), boolean(s.full), s.top, s.brought, int64(len(s.late)), int64(len(s.pushes)))
+	e.ints(int64(s.now), int64(s.key), boolean(s.full), s.top, s.brought, int64(len(s.late)), int64(len(s.pushes)), int64(len(s.bases)), int64(len(s.beside)))
 	for i := range s.agents {
 		e.agent(&s.agents[i])
 	}
 	for _, b := range s.bases {
-		e.ints(boolean(b.known), int64(b.sentAt), b.seq)
+		e.ints(int64(b.client), int64(b.sentAt), b.seq)
+	}
+	for _, f := range s.beside {
+		e.call(f.call)
+		e.ints(int64(f.progress), int64(f.sentAt))
+		e.answer(f.answer)
 	}
 	for _, c := range s.late {
 		e.call(c)
@@ -235,7 +250,7 @@ func (e *encoder) flags(bs ...bool) {
 func (e *encoder) call(c call) {
 	*e = append(*e, byte(c.kind), byte(c.agent), byte(c.tenure), byte(c.next), byte(c.nextTenure))
 	e.flags(c.tomb)
-	e.ints(c.weight, c.token)
+	e.ints(int64(c.depth), c.weight, c.token)
 }
 
 func (e *encoder) push(p push) {
@@ -245,10 +260,15 @@ func (e *encoder) push(p push) {
 }
 
 func (e *encoder) agent(a *agentState) {
-	*e = append(*e, byte(a.phase), byte(a.tenure), byte(a.rounds), byte(a.progress), byte(a.depth), byte(a.next), byte(a.nextTenure), byte(a.answer.status))
-	e.flags(a.unanswered, a.missed, a.tomb, a.retried, a.mustAsk, a.exempt, a.answer.failed, a.answer.more)
-	e.flags(a.out)
+	*e = append(*e, byte(a.phase), byte(a.tenure), byte(a.rounds), byte(a.progress), byte(a.depth), byte(a.next), byte(a.nextTenure))
+	e.flags(a.unanswered, a.missed, a.tomb, a.retried, a.mustAsk, a.exempt, a.out)
 	e.call(a.call)
-	e.ints(int64(a.sentAt), int64(a.polled), int64(a.deadline), a.answer.token, a.answer.seq, a.answer.ticket, a.ticket, a.token, a.handed, a.weight)
+	e.ints(int64(a.sentAt), int64(a.polled), int64(a.deadline), a.ticket, a.token, a.handed, a.weight)
+	e.answer(a.answer)
 	e.push(a.kept)
+}
+
+func (e *encoder) answer(a answer) {
+	e.flags(a.failed, a.more)
+	e.ints(int64(a.status), a.token, a.seq, a.ticket)
 }

@@ -27,6 +27,7 @@ type world struct {
 	numbers      map[string]int32
 	runs         map[run]*outcome
 	longestClaim int16
+	clients      int8
 	closed       map[fingerprint]bool // states from which the play ends well, see closes
 	buffer       []byte
 	tracing      bool // labels are wanted
@@ -70,6 +71,7 @@ func newWorld(source Source, scope *Scope) (*world, error) {
 	w.forget()
 	for _, a := range scope.Agents {
 		w.longestClaim = max(w.longestClaim, a.Claim, a.Lease)
+		w.clients = max(w.clients, a.Client+1)
 	}
 	return w, nil
 }
@@ -86,14 +88,11 @@ func (w *world) initial() *state {
 	c := w.scope
 	s := &state{now: 1, left: [budgets]int8{
 		lost: c.Lost, late: c.Late, slow: c.Slow, cancel: c.Cancel, crash: c.Crash, renewals: c.Renew, flush: c.Flush,
-		latePush: c.LatePush, stall: c.Stall, forced: c.Force, full: c.Full,
+		latePush: c.LatePush, stall: c.Stall, forced: c.Force, another: c.Beside, full: c.Full,
 	}}
-	clients := int8(0)
 	for _, a := range c.Agents {
 		s.agents = append(s.agents, agentState{rounds: a.Rounds})
-		clients = max(clients, a.Client+1)
 	}
-	s.bases = make([]base, clients)
 	return s
 }
 
@@ -262,7 +261,7 @@ func (w *world) arguments(c call) (string, []string) {
 	case reenter:
 		return "acquire", []string{owner, "1", text(a.Capacity), "2", ms(a.Lease), "0", ms(a.Claim), inbox}
 	case renew:
-		return "renew", []string{owner, ms(a.Lease), text(c.token)}
+		return "renew", []string{owner, ms(a.Lease), text(c.token), text(int64(c.depth))}
 	case downgrade, partial:
 		return "release", []string{owner, "1", text(c.weight), "0", "0", inbox, "0"}
 	case force:

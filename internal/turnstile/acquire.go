@@ -153,15 +153,12 @@ func (t *turnstile) abandon(w *waiter) {
 func (t *turnstile) hint(w *waiter) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	var failure error
+	failure := t.failure
 	o := w.owner
 	if o == nil {
 		o = t.candidate
 	}
-	switch {
-	case w.failure != nil:
-		failure = w.failure
-	case o != nil && o.inflight > 0 && o.silent.Since() > silence:
+	if failure == nil && o != nil && o.inflight > 0 && o.silent.Since() > silence {
 		failure = fmt.Errorf("%w: no answer for %v", tenure.ErrUnavailable, o.silent.Since().Round(time.Millisecond))
 	}
 	if len(t.holders) == 0 || !w.req.Reentrant {

@@ -225,7 +225,16 @@ func (h *Hall) revoked(o *owner) {
 func (h *Hall) Close(ctx context.Context) (err error) {
 	h.closed.Do(func() {
 		h.shut()
-		err = errors.Join(h.doing.wait(ctx), h.calls.wait(ctx))
+		running := h.doing.wait(ctx)
+		if running == nil {
+			running = h.calls.wait(ctx)
+		}
+		if running != nil { // they used up ctx: the releases get a moment of their own
+			brief, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+			defer cancel()
+			ctx = brief
+			err = fmt.Errorf("holdfast: close: Do functions run on without their holds: %w", running)
+		}
 		h.owners.Range(func(_, v any) bool {
 			o := v.(*owner)
 			o.turn.mu.Lock()
@@ -237,21 +246,15 @@ func (h *Hall) Close(ctx context.Context) (err error) {
 			}
 			return true
 		})
-		if err != nil { // a Do used up ctx: the releases get a moment of their own
-			brief, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
-			defer cancel()
-			ctx = brief
+		if left := h.crew.wait(ctx); left != nil {
+			err = errors.Join(err, fmt.Errorf("holdfast: close: not everything could be released in time, leases will end it: %w", left))
 		}
-		err = errors.Join(err, h.crew.wait(ctx))
 		h.end()
 		if h.cfg.Watchdog != nil {
 			h.cfg.Watchdog.Close(ctx)
 		}
 		if h.cfg.Inbox != nil {
 			h.cfg.Inbox.Close(ctx)
-		}
-		if err != nil {
-			err = fmt.Errorf("holdfast: close: not everything could be released in time, leases will end it: %w", err)
 		}
 	})
 	return err

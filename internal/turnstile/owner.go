@@ -85,14 +85,13 @@ func (o *owner) answered(sent tenure.Instant, a scripts.Acquired, f *scripts.Fai
 		return false
 	}
 	t := o.turn
-	t.failures = 0
+	t.failures, t.failure = 0, nil
 	if o.phase == ended {
 		if a.Status == scripts.Held || a.Status == scripts.Waiting {
 			o.undo() // c7: an answer for an ended owner
 		}
 		return false
 	}
-	o.waiter.failure = nil
 	switch a.Status {
 	case scripts.Held:
 		suspicious = missed || o.phase == waiting && !o.voided // it should have been pushed
@@ -153,8 +152,7 @@ func (o *owner) failed(sent tenure.Instant, f *scripts.Failure) {
 	if o.phase == ended || o.phase == holding {
 		return
 	}
-	w := o.waiter
-	w.failure = f
+	o.turn.failure = f
 	if f.Transient && !o.try {
 		if o.phase == asking {
 			o.turn.retryLater()
@@ -162,7 +160,7 @@ func (o *owner) failed(sent tenure.Instant, f *scripts.Failure) {
 		return
 	}
 	o.turn.part(o)
-	w.fail(f)
+	o.waiter.fail(f)
 	o.turn.advance()
 }
 

@@ -28,6 +28,7 @@ type turnstile struct {
 	askAt    time.Time   // when the owners without an answer ask again
 	timer    *time.Timer // fires at the earlier of the two
 	failures int         // attempts that failed in a row
+	failure  error       // why the last attempt failed; nil once one was answered
 	failing  time.Time   // until when nothing is tried anew after a failure
 
 	// One ticket per client (Request.OneTicket): the candidate has it, the others wait here in local.
@@ -41,9 +42,8 @@ type waiter struct {
 	ready chan error // of capacity 1: nil, and owner holds; or why not
 
 	// Guarded by the turnstile's mutex.
-	owner   *owner        // whose grant it is waiting for; nil while in local
-	place   *list.Element // in local
-	failure *scripts.Failure
+	owner *owner        // whose grant it is waiting for; nil while in local
+	place *list.Element // in local
 }
 
 // fail tells the caller that nothing will come. The owner has ended, so nothing else is sent to ready.
