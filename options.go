@@ -85,5 +85,11 @@ func MaxHold(d time.Duration) LockOption { return hold.MaxHold(d) }
 // not limit the work under the hold. At least 1 ms; by default there is no limit.
 func Wait(d time.Duration) LockOption { return hold.Wait(d) }
 
+// Replicas has every acquire and renewal wait until n replicas, 1 to 100, have acknowledged it (WAIT), for at most
+// timeout, 1 ms to a third of the lease, and less than go-redis's ReadTimeout. An acquire with fewer acknowledgements is undone and fails with
+// ErrUnavailable; a renewal with fewer does not prolong the hold. It narrows the window in which a failover loses a
+// hold, it does not close it. By default nothing is waited for.
+func Replicas(n int, timeout time.Duration) LockOption { return hold.Replicas(n, timeout) }
+
 // NonReentrant makes an acquire with a hold's context wait like anybody else's.
 func NonReentrant() LockOption { return hold.NonReentrant() }

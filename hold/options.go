@@ -23,6 +23,9 @@ type Settings struct {
 	err          error
 }
 
+// MaxReplicas is how many replicas can be waited for.
+const MaxReplicas = 100
+
 // Option sets how a primitive acquires and holds. A bad value is reported as ErrInvalid by the first call.
 type Option func(*Settings)
 
@@ -61,6 +64,21 @@ func Wait(d time.Duration) Option {
 	}
 }
 
+// Replicas has every acquire and renewal wait until n replicas, 1 to 100, have acknowledged it (WAIT), for at most
+// timeout, 1 ms to a third of the lease, and less than go-redis's ReadTimeout. An acquire with fewer acknowledgements is undone and fails with
+// ErrUnavailable; a renewal with fewer does not prolong the hold, so that a master that was cut off from its replicas
+// cannot keep it alive. Every acquire costs the replicas' round trip. By default nothing is waited for. It
+// narrows the window in which a failover loses a hold, it does not close it: another replica may be promoted.
+func Replicas(n int, timeout time.Duration) Option {
+	return func(s *Settings) {
+		if n < 1 || n > MaxReplicas {
+			s.err = errors.Join(s.err, fmt.Errorf("%w: Replicas of %d, 1 to %d are possible", tenure.ErrInvalid, n, MaxReplicas))
+		}
+		s.check("timeout of Replicas", timeout, time.Millisecond, MaxLease/3)
+		s.Replicas, s.ReplicaTimeout = n, timeout
+	}
+}
+
 // NonReentrant makes an acquire with a hold's context wait like anybody else's: for itself, if nothing else
 // releases the outer hold.
 func NonReentrant() Option {
@@ -83,6 +101,10 @@ func Resolve(options ...Option) (Settings, error) {
 		if o != nil {
 			o(&s)
 		}
+	}
+	if s.Replicas > 0 && s.ReplicaTimeout > s.Lease/3 {
+		s.err = errors.Join(s.err, fmt.Errorf("%w: timeout of Replicas of %v, at most a third of the lease of %v is possible",
+			tenure.ErrInvalid, s.ReplicaTimeout, s.Lease))
 	}
 	return s, s.err
 }

@@ -212,6 +212,9 @@ func (w *Watchdog) send(due []*Watch) {
 	byNode := make(map[string][]*Watch)
 	for _, v := range due {
 		node := w.renewer.Node(w.ctx, v.key)
+		if terms := v.tenure.Terms; terms.Replicas > 0 { // waiting for replicas must not delay the others
+			node += " " + terms.ReplicaTimeout.String()
+		}
 		byNode[node] = append(byNode[node], v)
 	}
 	for _, vs := range byNode {
@@ -229,7 +232,7 @@ func (w *Watchdog) renew(batch []*Watch) {
 	for i, v := range batch {
 		t := v.tenure
 		depth, _ := t.Level()
-		rs[i] = scripts.Renew{Key: v.key, Owner: t.Owner, Lease: t.Terms.Lease, Token: t.Token(), Depth: depth}
+		rs[i] = scripts.Renew{Key: v.key, Owner: t.Owner, Lease: t.Terms.Lease, Token: t.Token(), Depth: depth, Acks: scripts.Acks{Replicas: t.Terms.Replicas, Timeout: t.Terms.ReplicaTimeout}}
 	}
 	sent := tenure.Now()
 	answers, failures := w.renewer.RenewAll(w.ctx, rs)

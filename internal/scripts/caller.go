@@ -2,9 +2,12 @@ package scripts
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/internal/tenure"
 )
 
 // maxRead is the longest that a socket may wait for a reply. Callers do not wait for so long: they ask again beside
@@ -71,13 +74,53 @@ func (c *Caller) run(ctx context.Context, s *call) ([]int64, *Failure) {
 
 // runAll makes one attempt for each call, in one write. Calls to the same key run in the given order.
 func (c *Caller) runAll(ctx context.Context, calls []*call) ([][]int64, []*Failure) {
+	return c.pipeline(ctx, c.rdb, calls, nil)
+}
+
+// Acks says how many replicas must acknowledge a write, and for how long that is waited for.
+type Acks struct {
+	Replicas int
+	Timeout  time.Duration
+}
+
+// runAcked is runAll for keys that live on one node, followed by a WAIT on the same connection: WAIT counts for that
+// alone. short is not nil if fewer replicas than asked acknowledged.
+func (c *Caller) runAcked(ctx context.Context, calls []*call, acks Acks) (replies [][]int64, failures []*Failure, short *Failure) {
+	node := c.rdb
+	if cluster, ok := c.rdb.(*redis.ClusterClient); ok {
+		master, err := cluster.MasterForKey(ctx, calls[0].key)
+		if err != nil {
+			failures = make([]*Failure, len(calls))
+			for i := range failures {
+				failures[i] = c.failed(ctx, err)
+			}
+			return make([][]int64, len(calls)), failures, nil
+		}
+		node = master
+	}
+	wait := redis.NewIntCmd(ctx, "wait", acks.Replicas, millis(acks.Timeout))
+	replies, failures = c.pipeline(ctx, node, calls, func(pipe redis.Pipeliner) {
+		_ = pipe.Process(ctx, wait)
+	})
+	switch n, err := wait.Result(); {
+	case err != nil:
+		short = &Failure{Unknown: true, err: fmt.Errorf("%w: WAIT: %w", tenure.ErrUnavailable, err)}
+	case int(n) < acks.Replicas:
+		short = &Failure{Unknown: true, acks: int(n), err: fmt.Errorf("%w: %d of %d replicas acknowledged within %v",
+			tenure.ErrUnavailable, n, acks.Replicas, acks.Timeout)}
+	}
+	return replies, failures, short
+}
+
+// pipeline makes one attempt for each call in one write, and adds the last commands to each.
+func (c *Caller) pipeline(ctx context.Context, rdb redis.UniversalClient, calls []*call, last func(redis.Pipeliner)) ([][]int64, []*Failure) {
 	replies, failures := make([][]int64, len(calls)), make([]*Failure, len(calls))
 	todo := make([]int, len(calls))
 	for i := range calls {
 		todo[i] = i
 	}
 	for _, verb := range []string{"evalsha", "eval"} {
-		pipe := c.rdb.Pipeline()
+		pipe := rdb.Pipeline()
 		cmds := make([]once, len(todo))
 		for k, i := range todo {
 			text := calls[i].script.sha
@@ -86,6 +129,9 @@ func (c *Caller) runAll(ctx context.Context, calls []*call) ([][]int64, []*Failu
 			}
 			cmds[k] = calls[i].command(ctx, verb, text)
 			_ = pipe.Process(ctx, cmds[k])
+		}
+		if last != nil {
+			last(pipe)
 		}
 		_, err := pipe.Exec(ctx)
 		var unknown []int // to the server's script cache

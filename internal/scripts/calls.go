@@ -29,6 +29,7 @@ type Acquire struct {
 	Lease            time.Duration
 	Window           time.Duration // 0: do not wait
 	Claim            time.Duration
+	Acks             Acks // a hold that is not acknowledged by so many replicas is a failure
 }
 
 // Acquired is its answer.
@@ -60,10 +61,18 @@ func acquired(r []int64, f *Failure) (Acquired, *Failure) {
 
 // Acquire makes one attempt.
 func (c *Caller) Acquire(ctx context.Context, a Acquire) (Acquired, *Failure) {
-	return acquired(c.run(ctx, c.acquire(&a)))
+	if a.Acks.Replicas == 0 {
+		return acquired(c.run(ctx, c.acquire(&a)))
+	}
+	replies, failures, short := c.runAcked(ctx, []*call{c.acquire(&a)}, a.Acks)
+	answer, f := acquired(replies[0], failures[0])
+	if f == nil && answer.Status == Held && short != nil {
+		return Acquired{}, short
+	}
+	return answer, f
 }
 
-// AcquireAll makes one attempt for each, in the given order, in one write.
+// AcquireAll makes one attempt for each, in the given order, in one write. It waits for no acknowledgements.
 func (c *Caller) AcquireAll(ctx context.Context, as []Acquire) ([]Acquired, []*Failure) {
 	calls := make([]*call, len(as))
 	for i := range as {
@@ -120,6 +129,7 @@ type Renew struct {
 	Lease      time.Duration
 	Token      int64 // the highest that the hold handed out
 	Depth      int
+	Acks       Acks // fewer are a failure
 }
 
 // Renewed is its answer.
@@ -130,16 +140,30 @@ type Renewed struct {
 }
 
 // RenewAll makes one attempt for each, in one write, over connections that users' blocking commands do not use up.
+// With acknowledgements asked for, all keys must live on one node.
 func (c *Caller) RenewAll(ctx context.Context, rs []Renew) ([]Renewed, []*Failure) {
 	calls := make([]*call, len(rs))
+	var acks Acks
 	for i, r := range rs {
 		calls[i] = &call{script: &renewScript, key: r.Key, args: []any{r.Owner, millis(r.Lease), r.Token, max(r.Depth, 1)}}
+		acks = Acks{max(acks.Replicas, r.Acks.Replicas), max(acks.Timeout, r.Acks.Timeout)}
 	}
-	replies, failures := c.runAll(ctx, calls)
+	var replies [][]int64
+	var failures []*Failure
+	var short *Failure
+	if acks.Replicas == 0 {
+		replies, failures = c.runAll(ctx, calls)
+	} else {
+		replies, failures, short = c.runAcked(ctx, calls, acks)
+	}
 	answers := make([]Renewed, len(rs))
 	for i, r := range replies {
-		if failures[i] = check(r, 4, failures[i]); failures[i] == nil {
-			answers[i] = Renewed{Held: r[0] == 1, Token: r[1], Waiting: int(r[3])}
+		if failures[i] = check(r, 4, failures[i]); failures[i] != nil {
+			continue
+		}
+		answers[i] = Renewed{Held: r[0] == 1, Token: r[1], Waiting: int(r[3])}
+		if answers[i].Held && short != nil && short.acks < rs[i].Acks.Replicas {
+			failures[i] = &Failure{err: short.err, Transient: true, Unknown: true}
 		}
 	}
 	return answers, failures

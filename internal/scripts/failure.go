@@ -19,6 +19,8 @@ type Failure struct {
 	Transient bool
 	// Unknown: the script may have run, or may still run.
 	Unknown bool
+
+	acks int // replicas that acknowledged, when those were too few
 }
 
 // Error implements error.

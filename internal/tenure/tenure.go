@@ -16,6 +16,9 @@ type Terms struct {
 	Lease   time.Duration // how long the server keeps it without renewal
 	Fixed   bool          // not renewed
 	MaxHold time.Duration // renewed no longer than this in all; 0: no limit
+
+	Replicas       int           // that must have acknowledged what prolongs it; 0: none
+	ReplicaTimeout time.Duration // how long that is waited for
 }
 
 // Tenure is one stretch of possession. The zero value is not usable; see New. Safe for concurrent use.

@@ -68,11 +68,17 @@ func (o *owner) acquire() scripts.Acquire {
 	a := scripts.Acquire{
 		Key: o.turn.key, Owner: o.id, Weight: o.req.Weight, Capacity: o.req.Capacity, Depth: 1,
 		Lease: o.req.Settings.Lease, Window: o.hall.cfg.Window, Claim: o.hall.cfg.Claim,
+		Acks: acks(o.req.Settings.Terms),
 	}
 	if o.try {
 		a.Window = 0
 	}
 	return a
+}
+
+// acks is what the terms ask of the replicas.
+func acks(t tenure.Terms) scripts.Acks {
+	return scripts.Acks{Replicas: t.Replicas, Timeout: t.ReplicaTimeout}
 }
 
 // answered takes in the answer to an attempt that was sent at the given instant. It reports whether the answer is
@@ -198,7 +204,8 @@ func (o *owner) pushed(g grant) {
 	if o.req.Settings.Fixed {
 		deadline = tenure.Earlier(deadline, tenure.Now().Add(o.req.Settings.Lease))
 	}
-	if !ok || deadline.Until() <= 0 {
+	// A grant is another client's write: where replicas must acknowledge, only an answer of our own counts.
+	if !ok || deadline.Until() <= 0 || o.req.Settings.Replicas > 0 {
 		o.voided = true
 		o.turn.send(o)
 		return

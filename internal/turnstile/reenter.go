@@ -44,7 +44,7 @@ func (o *owner) confirm() *scripts.Failure {
 			return nil // the tenure has ended; its cause says why
 		}
 		a := o.acquire()
-		a.Window = 0
+		a.Window, a.Acks = 0, scripts.Acks{}
 		a.Depth = max(depth, 2) // never 1: a re-entry must not create
 		if t.Terms.Fixed {
 			a.Lease = hold.MinLease // the server never shortens: the fixed deadline stays
@@ -57,7 +57,7 @@ func (o *owner) confirm() *scripts.Failure {
 		case answer.Status != scripts.Held || answer.Token != t.Token():
 			t.End(errForgotten)
 			return nil
-		case !t.Terms.Fixed:
+		case !t.Terms.Fixed && t.Terms.Replicas == 0: // what must be acknowledged is left to the renewals
 			t.Prolong(sent, t.Terms.Lease)
 		}
 		switch now, _ := t.Level(); {

@@ -47,7 +47,7 @@ func (o *owner) Extend(ctx context.Context, t *tenure.Tenure) error {
 
 func (o *owner) renew(t *tenure.Tenure) *scripts.Failure {
 	depth, _ := t.Level()
-	renew := scripts.Renew{Key: o.turn.key, Owner: o.id, Lease: t.Terms.Lease, Token: t.Token(), Depth: depth}
+	renew := scripts.Renew{Key: o.turn.key, Owner: o.id, Lease: t.Terms.Lease, Token: t.Token(), Depth: depth, Acks: acks(t.Terms)}
 	sent := tenure.Now()
 	as, fs := o.hall.cfg.Caller.RenewAll(o.hall.ctx, []scripts.Renew{renew})
 	switch {

@@ -244,6 +244,9 @@ func (t *turnstile) attempt(os []*owner, requests []scripts.Acquire, stamp tenur
 	suspicious := false
 	for len(os) > 0 {
 		n := min(maxBatch, len(os))
+		if os[0].req.Settings.Replicas > 0 {
+			n = 1 // each waits for its acknowledgements
+		}
 		sent := tenure.Now() // before anything is sent: deadlines count from here
 		var as []scripts.Acquired
 		var fs []*scripts.Failure
