@@ -30,27 +30,15 @@ func init() {
 	worker.Register("frozen waiter", waitFrozen)
 }
 
-// However a hold came about, a lease of one second lasts ten times as long while its client lives. A machine that
-// stands still for most of a second loses such a lease rightly; then it gets another chance.
+// However a hold came about, a lease of one second lasts ten times as long while its client lives. Not parallel: a
+// machine that stands still for most of a second loses such a lease rightly.
 func TestRenewalKeepsShortLeasesForTenSeconds(t *testing.T) {
-	t.Parallel()
-	srv := server.Shared(t)
+	srv := server.Start(t)
 	mine, other := newClient(t, srv.Client()), newClient(t, srv.Client())
-	for range 3 {
-		holds := shortHolds(t, mine, other)
-		stall, err := keep(t, holds, other)
-		if err == nil {
-			return
-		}
-		for _, held := range holds {
-			_ = held.Release(t.Context()) // some are lost
-		}
-		if stall < shortLease/4 {
-			t.Fatalf("%v, and the machine never stood still for more than %v", err, stall)
-		}
-		t.Logf("the machine stood still for %v: %v", stall, err)
+	holds := shortHolds(t, mine, other)
+	if stall, err := keep(t, holds, other); err != nil {
+		t.Fatalf("%v (the test itself once stood still for %v)", err, stall)
 	}
-	t.Skip("the machine is too busy for a lease of one second")
 }
 
 const shortLease = time.Second
