@@ -33,11 +33,12 @@ type Watchdog struct {
 	warn    func(msg string, attrs ...any)
 	ctx     context.Context // ends with Close
 	stop    context.CancelFunc
-	wake    chan struct{} // of capacity 1: the earliest watch has changed
+	wake    chan struct{} // of capacity 1: something is due sooner than run sleeps
 	wg      sync.WaitGroup
 
 	mu      sync.Mutex // guards what follows, and every watch
 	watches queue
+	asleep  tenure.Instant // until when run sleeps, if nobody wakes it
 	running bool
 	closed  bool
 }
@@ -148,7 +149,7 @@ func (w *Watchdog) placeLocked(v *Watch) {
 	} else {
 		heap.Fix(&w.watches, v.index)
 	}
-	if v.index == 0 {
+	if v.index == 0 && w.asleep.After(v.at) {
 		select {
 		case w.wake <- struct{}{}:
 		default: // run has yet to look
@@ -177,6 +178,7 @@ func (w *Watchdog) look() time.Duration {
 	var over []*tenure.Tenure
 	next := time.Hour
 	w.mu.Lock()
+	w.asleep = tenure.Instant{} // what is placed meanwhile is seen below
 	for len(w.watches) > 0 {
 		v := w.watches[0]
 		if next = v.at.Until(); next > 0 {
@@ -196,12 +198,14 @@ func (w *Watchdog) look() time.Duration {
 		}
 		next = time.Hour
 	}
+	until := tenure.Now().Add(next)
+	w.asleep = until
 	w.mu.Unlock()
 	for _, t := range over {
 		t.Alive() // ends it; outside the lock, for that calls back
 	}
 	w.send(due)
-	return next
+	return max(until.Until(), 0)
 }
 
 // send renews what is due, each node in batches of its own so that a slow one delays only itself.

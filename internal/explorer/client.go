@@ -128,9 +128,9 @@ func (w *world) receiveAcquire(s *state, i int, r answer, sentAt int16) {
 	}
 }
 
-// endTry ends an attempt that does not wait. Nothing is left behind unless an attempt was unanswered.
+// endTry ends an attempt that does not wait. Nothing is left behind unless some attempt is unanswered.
 func (w *world) endTry(s *state, i int) {
-	if s.agents[i].unanswered {
+	if w.mayStillCome(s, i) {
 		w.undo(s, i)
 		return
 	}

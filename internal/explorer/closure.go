@@ -79,6 +79,10 @@ func (w *world) playRound(s *state) {
 			if a.call.kind == nothing {
 				w.releaseAgain(s, i)
 			}
+		case named:
+			if !s.namedNow(i) {
+				w.acquireNamed(s, i)
+			}
 		case trying, waiting:
 			if w.mayPoll(s, i) {
 				w.send(s, i, acquire)
@@ -87,6 +91,16 @@ func (w *world) playRound(s *state) {
 		w.answerNow(s)
 		s.pushes = nil
 	}
+}
+
+// namedNow tells whether a release that names agent i is under way, or about to be repeated.
+func (s *state) namedNow(i int) bool {
+	for j := range s.agents {
+		if a := &s.agents[j]; a.phase == leaving && int(a.next) == i+1 && a.nextTenure == s.agents[i].tenure {
+			return true
+		}
+	}
+	return false
 }
 
 // answerNow serves every call, those that follow from answers too.

@@ -67,14 +67,19 @@ func (w *world) name(s *state, i int) {
 	}
 }
 
-// releaseAgain repeats an unanswered release.
+// releaseAgain repeats an unanswered release. Only the first attempt names the next owner, unless the scope
+// wants it named every time, which must not do any harm either.
 func (w *world) releaseAgain(s *state, i int) {
 	a := &s.agents[i]
-	if w.scope.Bugs.RequeueAlways && a.next > 0 {
+	switch {
+	case a.next == 0:
+	case w.scope.Bugs.RequeueAlways:
 		if n := &s.agents[a.next-1]; n.phase == named && n.tenure == a.nextTenure {
 			n.tenure++
 			a.nextTenure++
 		}
+	case !w.scope.NamesAgain:
+		a.next, a.nextTenure = 0, 0
 	}
 	w.send(s, i, release)
 }

@@ -23,6 +23,7 @@ type Scope struct {
 	StallTicks int16
 	MaxGrants  int  // grants in one script run; 0: no limit that matters
 	Unfused    bool // every call has its sending, running and answering explored apart
+	NamesAgain bool // a repeated release names its next owner again
 	Punctual   bool // time goes on only when every waiter has polled: then no ticket may be evicted
 	Shuffled   bool // order of arrival is not promised (the server may forget it)
 
