@@ -30,7 +30,9 @@ func Now() Instant {
 func (i Instant) Add(d time.Duration) Instant {
 	i.mono = i.mono.Add(d)
 	if i.boot != 0 {
-		i.boot += d
+		if i.boot += d; d > 0 && i.boot < 0 { // beyond what a Duration can count: never
+			i.boot = 0
+		}
 	}
 	return i
 }

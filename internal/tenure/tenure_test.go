@@ -98,6 +98,13 @@ func TestMaxHoldIsALimitThatRenewalsDoNotMove(t *testing.T) {
 	})
 }
 
+func TestTheLongestMaxHoldIsNoLimit(t *testing.T) {
+	of := lasting(time.Hour, tenure.Terms{Lease: time.Hour, MaxHold: 1<<63 - 1}, nil)
+	if !of.Alive() || of.Deadline().Until() < time.Minute {
+		t.Errorf("alive %v, %v left: %v", of.Alive(), of.Deadline().Until(), of.Cause())
+	}
+}
+
 func TestALossNamesTheLastRenewalError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		of := lasting(time.Second, tenure.Terms{Lease: time.Second}, nil)
