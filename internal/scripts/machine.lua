@@ -7,6 +7,7 @@
 local STEP = 1500 -- ms that the clock of the tickets runs at most between two scripts
 local SLACK = 1000 -- ms that a key outlives the last deadline in it
 local DAY = 86400000
+local SWEEP = 30000 -- ms between two removals of what has passed from a name without holders
 local MAXGRANTS = 128 -- grants made by one script, so that none runs for long
 
 local changed = false -- something in state.lua's variables differs from the hash
@@ -151,7 +152,7 @@ local function grant(me, lease, inbox)
       local _, w, capacity, claim = ticket(redis.call('HGET', KEYS[1], 't:' .. o))
       if w > 0 then
         if used + w > capacity then break end
-        if granted == MAXGRANTS and o ~= me then
+        if granted >= MAXGRANTS and o ~= me then
           more = 1
           break
         end
@@ -177,15 +178,17 @@ local function grant(me, lease, inbox)
 end
 
 -- finish writes the state back, or deletes the key when nobody holds and nobody waits. Tombstones, and a
--- last token that the server's clock has yet to reach, keep it a little longer.
+-- last token that the server's clock has yet to reach, keep it a little longer; exp then has a script that comes
+-- later remove the tombstones that have passed.
 local function finish()
   if used <= 0 and q <= 0 then
     if xt <= now and seq <= us then
       redis.call('DEL', KEYS[1])
       return
     end
-    redis.call('HDEL', KEYS[1], 'used', 'exp', 'q', 'head', 'tail', 'vt', 'lt')
-    redis.call('HSET', KEYS[1], 'v', '1', 'seq', str(seq), 'xt', str(xt))
+    if exp <= now then exp = now + SWEEP end
+    redis.call('HDEL', KEYS[1], 'used', 'q', 'head', 'tail', 'vt', 'lt')
+    redis.call('HSET', KEYS[1], 'v', '1', 'seq', str(seq), 'xt', str(xt), 'exp', str(exp))
     redis.call('PEXPIRE', KEYS[1], math.max(xt, math.ceil(seq / 1000)) - now + SLACK)
     return
   end
