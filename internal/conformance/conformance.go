@@ -20,8 +20,11 @@ import (
 )
 
 // atOnce is how many scenarios of a Run are at work at a time. They mostly wait, so there may be many more than
-// processors; that is why they are not left to testing's Parallel.
-const atOnce = 10
+// processors; that is why they are not left to testing's Parallel. Without a subscription they wait even more.
+const (
+	atOnce        = 14
+	atOncePolling = 2 * atOnce
+)
 
 // Run runs the suite as subtests of t. newRedis returns a new go-redis client of the server under test and closes
 // it at the end of the test it is given; every holdfast client gets one of its own and the given options. The
@@ -33,6 +36,9 @@ func Run(t *testing.T, newRedis func(t testing.TB) redis.UniversalClient, option
 		o(&cfg)
 	}
 	s := &suite{newRedis: newRedis, options: options, polling: cfg.PollOnly, slots: make(chan struct{}, atOnce)}
+	if s.polling {
+		s.slots = make(chan struct{}, atOncePolling)
+	}
 	var wg sync.WaitGroup
 	group := func(name string, k kind, slots int, scenarios []scenario) {
 		wg.Go(func() {

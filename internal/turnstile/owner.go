@@ -152,7 +152,7 @@ func (o *owner) arrived() {
 
 // failed takes in that an attempt got no answer.
 func (o *owner) failed(sent tenure.Instant, f *scripts.Failure) {
-	if f.Unknown {
+	if f.Unknown && sent.After(o.unknown) {
 		o.unknown = sent
 	}
 	if o.phase == ended || o.phase == holding {

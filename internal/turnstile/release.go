@@ -189,7 +189,10 @@ func (o *owner) requeued(sent tenure.Instant, r scripts.Released, f *scripts.Fai
 	t := o.turn
 	switch {
 	case f != nil && f.Unknown:
-		o.unknown, o.missed = sent, true
+		o.missed = true
+		if sent.After(o.unknown) {
+			o.unknown = sent
+		}
 	case f == nil && r.Ticket > 0:
 		t.bases.add(sent, r.Seq)
 		if o.phase == ended {
