@@ -45,8 +45,11 @@ type Inbox struct {
 	quit  context.Context
 	stop  context.CancelFunc
 
-	mu     sync.Mutex // guards closed, against a start that comes after Close
-	closed bool
+	mu      sync.Mutex // guards what follows
+	closed  bool       // against a start that comes after Close
+	current *redis.PubSub
+	missed  time.Time // when a message was last missed
+	renewed time.Time // when the subscription was last replaced for that
 }
 
 // New returns an inbox that has not started.
@@ -75,6 +78,21 @@ func (in *Inbox) Open() {
 
 // Up reports whether the subscription stands, as far as is known.
 func (in *Inbox) Up() bool { return in.up.Load() }
+
+// Missed tells that a message which should have come did not. One may have crossed the poll that tells; after two in a
+// short time the inbox subscribes anew: after a Sentinel switch go-redis goes on listening to the old master for
+// seconds. It does not wait.
+func (in *Inbox) Missed() {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	now := time.Now()
+	again := now.Sub(in.missed) < 3*in.cfg.Ping
+	in.missed = now
+	if ps := in.current; again && ps != nil && !in.closed && now.Sub(in.renewed) > in.cfg.Ping {
+		in.renewed = now
+		in.wg.Go(func() { _ = ps.Close() }) // Receive fails now, and run goes on
+	}
+}
 
 // Close ends the subscription and waits for its goroutines, at most until ctx ends.
 func (in *Inbox) Close(ctx context.Context) {
@@ -133,6 +151,8 @@ func isRefusal(err error) bool {
 // connection breaks; that shows as another subscription message.
 func (in *Inbox) subscribe() error {
 	ps := in.cfg.Client.Subscribe(in.quit, in.cfg.Channel)
+	in.keep(ps)
+	defer in.keep(nil)
 	var heard atomic.Int64 // time of the last sign of life, as time since began
 	began := time.Now()
 	watch := make(chan struct{})
@@ -160,6 +180,12 @@ func (in *Inbox) subscribe() error {
 			in.cfg.Message(m.Payload)
 		}
 	}
+}
+
+func (in *Inbox) keep(ps *redis.PubSub) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.current = ps
 }
 
 // watch asks a silent subscription for a sign of life and closes it when none comes, or at the end.

@@ -91,6 +91,24 @@ func TestABrokenConnectionIsSubscribedAgain(t *testing.T) {
 	}
 }
 
+func TestMissedMessagesHaveItSubscribeAnewButNotAllTheTime(t *testing.T) {
+	mini := miniredis.RunT(t)
+	in, e := open(t, &redis.Options{Addr: mini.Addr()}, func(c *pubsub.Config) { c.Ping = time.Minute })
+	await(t, e.subscribed, "subscription")
+	in.Missed()
+	if len(e.subscribed) != 0 || !in.Up() {
+		t.Error("one missed message replaced the subscription")
+	}
+	for range 10 {
+		in.Missed()
+	}
+	await(t, e.subscribed, "second subscription")
+	mini.Publish("inbox:me", "hello")
+	if m := await(t, e.messages, "message"); m != "hello" || len(e.subscribed) != 0 {
+		t.Errorf("got %q, %d more subscriptions", m, len(e.subscribed))
+	}
+}
+
 // mute is a connection that can fall silent in both directions, without an error: half-open.
 type mute struct {
 	net.Conn

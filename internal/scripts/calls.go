@@ -36,6 +36,7 @@ type Acquire struct {
 type Acquired struct {
 	Status  Status
 	Token   int64         // of the hold
+	Earlier bool          // the hold was given before this run of the script
 	Seq     int64         // the last token given on this name
 	ExpIn   time.Duration // until the earliest deadline among the holders; 0: unknown
 	Waiting int           // tickets in the queue
@@ -54,7 +55,7 @@ func acquired(r []int64, f *Failure) (Acquired, *Failure) {
 		return Acquired{}, f
 	}
 	return Acquired{
-		Status: Status(r[0]), Token: r[1], Seq: r[3], ExpIn: time.Duration(r[4]) * time.Millisecond,
+		Status: Status(r[0]), Token: r[1], Earlier: r[1] < r[2]*1000, Seq: r[3], ExpIn: time.Duration(r[4]) * time.Millisecond,
 		Waiting: int(r[5]), Ticket: r[6], Head: r[7] == 0,
 	}, nil
 }

@@ -101,6 +101,9 @@ func (o *owner) answered(sent tenure.Instant, a scripts.Acquired, f *scripts.Fai
 	switch a.Status {
 	case scripts.Held:
 		suspicious = missed || o.phase == waiting && !o.voided // it should have been pushed
+		if in := o.hall.cfg.Inbox; in != nil && o.phase == waiting && !o.voided && a.Earlier && in.Up() {
+			in.Missed()
+		}
 		lease := o.req.Settings.Lease
 		o.granted(a.Token, sent.Add(lease-tenure.Margin(lease)), 0)
 	case scripts.Waiting:
