@@ -77,10 +77,14 @@ func New(rdb redis.UniversalClient, options ...Option) (*Client, error) {
 		Caller: c.call, Client: c.id, Logger: cfg.Logger, Window: cfg.Window, Claim: cfg.Claim, Stacks: cfg.Stacks,
 	})
 	c.hall.SetWatchdog(watchdog.New(c.call, c.hall.Warn))
+	var failed func()
+	if cluster, ok := rdb.(*redis.ClusterClient); ok {
+		failed = func() { cluster.ReloadState(context.Background()) }
+	}
 	if !cfg.PollOnly {
 		c.hall.SetInbox(pubsub.New(pubsub.Config{
 			Client: rdb, Channel: c.call.Inbox(c.id), Logger: cfg.Logger, Ping: cfg.Ping,
-			Subscribed: c.hall.Subscribed, Message: c.hall.Message,
+			Subscribed: c.hall.Subscribed, Message: c.hall.Message, Failed: failed,
 		}))
 	}
 	if cfg.Hall != nil {
@@ -137,7 +141,7 @@ func (c *Client) resolve(options []LockOption) (hold.Settings, error) {
 // Close refuses new calls, wakes waiters with ErrClosed, waits for running Do functions until ctx ends, then
 // ends and releases all holds and waits for the client's goroutines, at most until ctx ends, or half a second
 // later if Do functions used it up. Use a fresh context: the one of a request or a signal is done by then. It returns an error if not everything was
-// released in time; leases end what is left. A later Close does nothing and returns nil.
+// released in time; leases end what is left. A later Close only waits for the first.
 func (c *Client) Close(ctx context.Context) error { return c.hall.Close(ctx) }
 
 // WithoutHolds returns a context like ctx that owns nothing: acquiring with it waits like anybody, for background

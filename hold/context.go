@@ -25,7 +25,8 @@ func (c carrier) Value(key any) any {
 
 // Context returns a context inside the hold: acquiring the same name with it re-enters. It ends with the hold
 // (context.Cause tells why: ErrLost, ErrReleased, ErrClosed) and with parent. Everything derived from it is
-// inside too, other goroutines included: they do not exclude each other. See WithoutHolds.
+// inside too, other goroutines included: they do not exclude each other. See WithoutHolds. Make one for a piece of
+// work, not one for each call: a context is remembered until parent or the hold ends.
 func (h *Hold) Context(parent context.Context) context.Context {
 	ctx, cancel := context.WithCancelCause(parent)
 	if h == nil {

@@ -27,7 +27,9 @@ type Config struct {
 	Subscribed func()
 	// Message is called with every message, in order. Neither may block.
 	Message func(payload string)
-	Logger  *slog.Logger
+	// Failed is called when a subscription broke, if it is set: a Cluster client looks for the new masters then.
+	Failed func()
+	Logger *slog.Logger
 	// Ping is how often a silent subscription is asked for a sign of life; by default 3 s. One that stays
 	// silent for another such time is replaced: go-redis does not notice a half-open connection.
 	Ping time.Duration
@@ -164,6 +166,9 @@ func (in *Inbox) subscribe() error {
 		msg, err := ps.Receive(in.quit)
 		if err != nil {
 			in.up.Store(false)
+			if in.cfg.Failed != nil {
+				in.cfg.Failed()
+			}
 			failures++
 			if in.quit.Err() != nil || isRefusal(err) || failures > 3 || !sleep(in.quit, time.Duration(failures)*10*time.Millisecond) {
 				return err

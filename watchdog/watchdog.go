@@ -20,6 +20,9 @@ import (
 // maxBatch is how many renewals leave in one write: more gain nothing and delay the rest.
 const maxBatch = 100
 
+// nap is how long the watchdog sleeps at most while it minds anything.
+const nap = time.Second
+
 // Renewer sends renewals, one attempt for each.
 type Renewer interface {
 	RenewAll(ctx context.Context, rs []scripts.Renew) ([]scripts.Renewed, []*scripts.Failure)
@@ -53,6 +56,7 @@ type Watch struct {
 	at       tenure.Instant // when to look at it: the next renewal or the deadline, whichever is first
 	renewAt  tenure.Instant // zero: not to be renewed
 	failures int            // in a row
+	set      bool           // it has its full lease: a fixed one is only looked after from then on
 }
 
 // New returns a watchdog. It starts its goroutine with the first tenure. warn logs, and limits how often.
@@ -65,10 +69,14 @@ func New(r Renewer, warn func(msg string, attrs ...any)) *Watchdog {
 	return w
 }
 
-// Add begins to mind a tenure that has its full lease.
+// Add begins to mind a tenure that has its full lease. If the answer that gave it took so long that less than half
+// of it is left, it is renewed at once.
 func (w *Watchdog) Add(t *tenure.Tenure, key string) *Watch {
-	v := &Watch{tenure: t, key: key, index: -1}
-	if !t.Terms.Fixed {
+	v := &Watch{tenure: t, key: key, index: -1, set: true}
+	switch {
+	case !t.Terms.Fixed && t.Deadline().Until() < t.Terms.Lease/2:
+		v.renewAt = tenure.Now()
+	default:
 		v.renewAt = t.Since().Add(pause(t.Terms.Lease))
 	}
 	w.add(v)
@@ -191,12 +199,15 @@ func (w *Watchdog) look() time.Duration {
 		case !v.renewAt.IsZero() && v.renewAt.Until() <= 0:
 			due = append(due, v)
 			// An attempt that gives no answer in this time is tried again beside it.
-			v.renewAt = tenure.Now().Add(v.tenure.Terms.Lease / 10)
+			v.renewAt = tenure.Now().Add(soon(v.tenure, v.tenure.Terms.Lease/10))
 			w.placeLocked(v)
 		default: // prolonged meanwhile
 			w.placeLocked(v)
 		}
 		next = time.Hour
+	}
+	if len(w.watches) > 0 && tenure.SeesSuspends() {
+		next = min(next, nap) // the timer stands still while the machine is suspended: look again soon afterwards
 	}
 	until := tenure.Now().Add(next)
 	w.asleep = until
@@ -236,7 +247,13 @@ func (w *Watchdog) renew(batch []*Watch) {
 	for i, v := range batch {
 		t := v.tenure
 		depth, _ := t.Level()
-		rs[i] = scripts.Renew{Key: v.key, Owner: t.Owner, Lease: t.Terms.Lease, Token: t.Token(), Depth: depth, Acks: scripts.Acks{Replicas: t.Terms.Replicas, Timeout: t.Terms.ReplicaTimeout}}
+		rs[i] = scripts.Renew{
+			Key: v.key, Owner: t.Owner, Lease: t.Terms.Lease, Token: t.Token(), Depth: depth,
+			Acks: scripts.Acks{Replicas: t.Terms.Replicas, Timeout: t.Terms.ReplicaTimeout},
+		}
+		if w.looksOnly(v) {
+			rs[i].Lease = look // the server never shortens
+		}
 	}
 	sent := tenure.Now()
 	answers, failures := w.renewer.RenewAll(w.ctx, rs)
@@ -246,6 +263,16 @@ func (w *Watchdog) renew(batch []*Watch) {
 	for i, v := range batch {
 		w.answered(v, sent, answers[i], failures[i])
 	}
+}
+
+// look is the lease that is asked for a hold that must only be looked after.
+const look = 100 * time.Millisecond
+
+// looksOnly reports whether v has a fixed lease: it is not renewed, but its holder must learn of a loss all the same.
+func (w *Watchdog) looksOnly(v *Watch) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return v.tenure.Terms.Fixed && v.set
 }
 
 // answered settles one renewal.
@@ -263,6 +290,7 @@ func (w *Watchdog) answered(v *Watch, sent tenure.Instant, a scripts.Renewed, f 
 		t.End(fmt.Errorf("%w: the server knows another tenure", tenure.ErrLost))
 		w.Remove(v)
 		return
+	case w.looksOnly(v):
 	case !t.Prolong(sent, t.Terms.Lease):
 		return
 	}
@@ -272,14 +300,17 @@ func (w *Watchdog) answered(v *Watch, sent tenure.Instant, a scripts.Renewed, f 
 	case v.index == removed || v.index < 0:
 		return
 	case f != nil:
-		v.renewAt = tenure.Now().Add(backoff(v.failures, t.Terms.Lease))
+		v.renewAt = tenure.Now().Add(soon(t, backoff(v.failures, t.Terms.Lease)))
 		v.failures++
-	case t.Terms.Fixed:
-		v.renewAt, v.failures = tenure.Instant{}, 0
 	default:
-		v.renewAt, v.failures = sent.Add(pause(t.Terms.Lease)), 0
+		v.renewAt, v.failures, v.set = sent.Add(pause(t.Terms.Lease)), 0, true
 	}
 	w.placeLocked(v)
+}
+
+// soon shortens a pause between two attempts so that a few more fit in before the deadline: a claim is short.
+func soon(t *tenure.Tenure, d time.Duration) time.Duration {
+	return min(d, max(t.Deadline().Until()/5, 10*time.Millisecond))
 }
 
 // pause is the time between two renewals: a third of the lease, jittered only earlier.

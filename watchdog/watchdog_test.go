@@ -159,14 +159,33 @@ func TestWhatTheServerNoLongerKnowsIsLostAtOnce(t *testing.T) {
 	}
 }
 
-func TestAFixedLeaseIsNotRenewed(t *testing.T) {
+// A fixed lease is not renewed, but looked after: its holder learns of a loss like any other.
+func TestAFixedLeaseIsLookedAfterButNotRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, w := start(t, granted)
+		_, w := start(t, func(r scripts.Renew) (scripts.Renewed, *scripts.Failure) {
+			if r.Lease > 100*time.Millisecond {
+				t.Errorf("asked for a lease of %v", r.Lease)
+			}
+			return granted(r)
+		})
+		began := time.Now()
 		of := lasting("c:1", tenure.Terms{Lease: 10 * time.Second, Fixed: true})
+		share, _ := of.Join(1)
 		w.Add(of, "k")
-		time.Sleep(time.Minute)
-		if of.Alive() || len(s.times("c:1", time.Now())) > 0 {
-			t.Errorf("alive %v, renewed %d times", of.Alive(), len(s.times("c:1", time.Now())))
+		<-share.Done()
+		if d := time.Since(began); d != 9*time.Second {
+			t.Errorf("ended after %v", d)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		_, w := start(t, func(scripts.Renew) (scripts.Renewed, *scripts.Failure) { return scripts.Renewed{}, nil })
+		began := time.Now()
+		of := lasting("c:1", tenure.Terms{Lease: 30 * time.Second, Fixed: true})
+		share, _ := of.Join(1)
+		w.Add(of, "k")
+		<-share.Done()
+		if d := time.Since(began); d > 10*time.Second {
+			t.Errorf("the loss was told after %v", d)
 		}
 	})
 }
@@ -192,7 +211,7 @@ func TestAClaimIsRenewedAfterAThirdOrAtOnceIfLittleIsLeft(t *testing.T) {
 }
 
 // A fixed lease counts from the grant, and is set once and for all.
-func TestAClaimOfAFixedLeaseIsRenewedAtOnceAndOnce(t *testing.T) {
+func TestAClaimOfAFixedLeaseIsRenewedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, w := start(t, granted)
 		began := time.Now()
@@ -201,7 +220,7 @@ func TestAClaimOfAFixedLeaseIsRenewedAtOnceAndOnce(t *testing.T) {
 		share, _ := of.Join(1)
 		w.AddClaim(of, "k", 3*time.Second)
 		<-share.Done()
-		if times, d := s.times("c:1", began), time.Since(began); len(times) != 1 || times[0] != 0 || d != 18*time.Second {
+		if times, d := s.times("c:1", began), time.Since(began); times[0] != 0 || d != 18*time.Second {
 			t.Errorf("renewed at %v, ended after %v", times, d)
 		}
 	})

@@ -236,14 +236,15 @@ func (e *env) lose() {
 	}
 }
 
-// free waits until nothing is left of the name but tombstones, which go soon, and when clients were last heard of.
+// free waits until nothing is left of the name but tombstones, which go soon and are looked after at exp, and
+// until when clients count as alive.
 func (e *env) free() {
 	e.Helper()
 	var left map[string]string
 	for end := time.Now().Add(soon); ; time.Sleep(5 * time.Millisecond) {
 		left = e.fields()
 		maps.DeleteFunc(left, func(f, _ string) bool {
-			return f == "v" || f == "seq" || f == "xt" || strings.HasPrefix(f, "x:") || strings.HasPrefix(f, "c:")
+			return f == "v" || f == "seq" || f == "xt" || f == "exp" || strings.HasPrefix(f, "x:") || strings.HasPrefix(f, "c:")
 		})
 		if len(left) == 0 {
 			break

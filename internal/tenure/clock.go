@@ -17,6 +17,9 @@ var ignoreSuspends atomic.Bool
 // IgnoreSuspends stops reading the second clock: in virtual time (testing/synctest) it would count real time.
 func IgnoreSuspends() { ignoreSuspends.Store(true) }
 
+// SeesSuspends reports whether there is a second clock.
+func SeesSuspends() bool { return Now().boot != 0 }
+
 // Now reads both clocks.
 func Now() Instant {
 	i := Instant{mono: time.Now()}
@@ -61,10 +64,13 @@ func (i Instant) Sub(j Instant) time.Duration {
 // Time returns i as a time of package time.
 func (i Instant) Time() time.Time { return i.mono }
 
-// Earlier returns the earlier of two instants.
+// Earlier returns the earlier of two instants, by each clock.
 func Earlier(i, j Instant) Instant {
 	if j.mono.Before(i.mono) {
-		return j
+		i.mono = j.mono
+	}
+	if i.boot == 0 || j.boot != 0 && j.boot < i.boot {
+		i.boot = j.boot
 	}
 	return i
 }

@@ -154,7 +154,8 @@ func (t *Tenure) expiredLocked() error {
 	return fmt.Errorf("%w: %s", ErrLost, why)
 }
 
-// Join adds a share of the given weight. It fails with the cause once the tenure has ended.
+// Join adds a share of the given weight. It fails with the cause once the tenure has ended, and with ErrUpgrade when
+// there are shares, and none has so much.
 func (t *Tenure) Join(weight int64) (*Share, error) {
 	if !t.Alive() {
 		return nil, t.Cause()
@@ -163,6 +164,9 @@ func (t *Tenure) Join(weight int64) (*Share, error) {
 	defer t.mu.Unlock()
 	if t.cause != nil {
 		return nil, t.cause
+	}
+	if depth, has := t.levelLocked(); depth > 0 && weight > has {
+		return nil, ErrUpgrade
 	}
 	s := &Share{tenure: t, weight: weight}
 	t.shares = append(t.shares, s)

@@ -36,7 +36,10 @@ func (h *Hall) Do(ctx context.Context, r *Request, f func(context.Context) error
 		switch {
 		case errors.Is(released, tenure.ErrUnavailable): // the work went through: its caller must not repeat it
 			h.log.warn("holdfast: release not confirmed, it goes on in the background", "name", r.Name, "error", released)
-		case released != nil && !errors.Is(released, tenure.ErrReleased): // f may release by itself
+		case released == nil, errors.Is(released, tenure.ErrReleased): // f may release by itself
+		case errors.Is(released, tenure.ErrLost) && errors.Is(err, tenure.ErrLost),
+			errors.Is(released, tenure.ErrClosed) && errors.Is(err, tenure.ErrClosed): // f says so
+		default:
 			err = errors.Join(err, released)
 		}
 	}()
@@ -153,10 +156,13 @@ func (t *turnstile) abandon(w *waiter) {
 func (t *turnstile) hint(w *waiter) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	failure := t.failure
+	var failure error
 	o := w.owner
 	if o == nil {
 		o = t.candidate
+	}
+	if o != nil && time.Since(t.failedAt) < 2*t.hall.poll() {
+		failure = t.failure
 	}
 	if failure == nil && o != nil && o.inflight > 0 && o.silent.Since() > silence {
 		failure = fmt.Errorf("%w: no answer for %v", tenure.ErrUnavailable, o.silent.Since().Round(time.Millisecond))

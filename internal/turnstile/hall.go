@@ -77,6 +77,7 @@ type Hall struct {
 	ctx    context.Context // ends when Close is done: nothing is sent any more
 	end    context.CancelFunc
 	closed sync.Once
+	done   chan struct{} // closed when Close is done
 }
 
 // shard is a part of the turnstiles, by name.
@@ -88,6 +89,7 @@ type shard struct {
 // NewHall returns an empty hall. SetInbox may follow once.
 func NewHall(cfg Config) *Hall {
 	h := &Hall{cfg: cfg, log: newQuietLog(cfg.Logger), seed: maphash.MakeSeed()}
+	h.done = make(chan struct{})
 	h.open, h.shut = context.WithCancel(context.Background())
 	h.ctx, h.end = context.WithCancel(context.Background())
 	for i := range h.shards {
@@ -127,7 +129,7 @@ func (h *Hall) enter(name, key string) *turnstile {
 	return t
 }
 
-// leave forgets the turnstile if nobody uses it any more. The caller must not hold its lock.
+// leave forgets the turnstile if nobody uses it any more.
 func (h *Hall) leave(t *turnstile) {
 	if t.users.Add(-1) > 0 {
 		return
@@ -137,11 +139,12 @@ func (h *Hall) leave(t *turnstile) {
 	defer s.mu.Unlock()
 	if t.users.Load() == 0 && s.turnstiles[t.key] == t {
 		delete(s.turnstiles, t.key)
-		t.mu.Lock()
-		if t.timer != nil {
-			t.timer.Stop()
+		if t.mu.TryLock() { // else the timer finds nothing to do when it fires
+			if t.timer != nil {
+				t.timer.Stop()
+			}
+			t.mu.Unlock()
 		}
-		t.mu.Unlock()
 	}
 }
 
@@ -209,56 +212,71 @@ func (h *Hall) Message(payload string) {
 	o.pushed(m.grant)
 }
 
+// errForced is how a hold ends that was freed by force.
+var errForced = fmt.Errorf("%w: freed by force", tenure.ErrLost)
+
 // revoked ends a hold that was freed by force.
 func (h *Hall) revoked(o *owner) {
 	o.turn.mu.Lock()
 	t := o.tenure
 	o.turn.mu.Unlock()
 	if t != nil {
-		t.End(fmt.Errorf("%w: freed by force", tenure.ErrLost))
+		t.End(errForced)
 	}
 }
 
 // Close refuses new calls, wakes the waiters with ErrClosed, waits for running Do functions until ctx ends, then
 // ends and releases all holds and waits for every goroutine, at most until ctx ends (or half a second later, if
-// the Do functions used it up). Later calls do nothing more.
+// the Do functions used it up). Later calls only wait for the first, at most until their ctx ends.
 func (h *Hall) Close(ctx context.Context) (err error) {
-	h.closed.Do(func() {
-		h.shut()
-		running := h.doing.wait(ctx)
-		if running == nil {
-			running = h.calls.wait(ctx)
+	first := false
+	h.closed.Do(func() { first = true })
+	if !first {
+		select {
+		case <-h.done:
+			return nil
+		case <-ctx.Done():
+			return fmt.Errorf("holdfast: close: another Close is at work: %w", endOf(ctx))
 		}
-		if running != nil { // they used up ctx: the releases get a moment of their own
-			brief, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
-			defer cancel()
-			ctx = brief
-			err = fmt.Errorf("holdfast: close: Do functions run on without their holds: %w", running)
+	}
+	defer close(h.done)
+	h.shut()
+	running := h.doing.wait(ctx)
+	if running == nil {
+		running = h.calls.wait(ctx)
+	}
+	if running != nil { // they used up ctx: the releases get a moment of their own
+		brief, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+		defer cancel()
+		ctx = brief
+		err = fmt.Errorf("holdfast: close: Do functions run on without their holds: %w", running)
+	}
+	h.owners.Range(func(_, v any) bool {
+		o := v.(*owner)
+		o.turn.mu.Lock()
+		t := o.tenure
+		o.turn.mu.Unlock()
+		if t != nil {
+			t.End(tenure.ErrClosed)
+			h.crew.Go(o.lost) // also of one that was just lost, and not yet cleaned up after
 		}
-		h.owners.Range(func(_, v any) bool {
-			o := v.(*owner)
-			o.turn.mu.Lock()
-			t := o.tenure
-			o.turn.mu.Unlock()
-			if t != nil {
-				t.End(tenure.ErrClosed)
-				h.crew.Go(o.lost) // also of one that was just lost, and not yet cleaned up after
-			}
-			return true
-		})
-		if left := h.crew.wait(ctx); left != nil {
-			err = errors.Join(err, fmt.Errorf("holdfast: close: not everything could be released in time, leases will end it: %w", left))
-		}
-		h.end()
-		if h.cfg.Watchdog != nil {
-			h.cfg.Watchdog.Close(ctx)
-		}
-		if h.cfg.Inbox != nil {
-			h.cfg.Inbox.Close(ctx)
-		}
+		return true
 	})
+	if left := h.crew.wait(ctx); left != nil {
+		err = errors.Join(err, fmt.Errorf("holdfast: close: not everything could be released in time, leases will end it: %w", left))
+	}
+	h.end()
+	if h.cfg.Watchdog != nil {
+		h.cfg.Watchdog.Close(ctx)
+	}
+	if h.cfg.Inbox != nil {
+		h.cfg.Inbox.Close(ctx)
+	}
 	return err
 }
+
+// listening reports whether grants are pushed, as far as is known.
+func (h *Hall) listening() bool { return h.cfg.Inbox != nil && h.cfg.Inbox.Up() }
 
 func (h *Hall) isClosing() bool { return h.open.Err() != nil }
 

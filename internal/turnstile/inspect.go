@@ -3,6 +3,7 @@ package turnstile
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,25 +22,15 @@ func (h *Hall) Inspect(ctx context.Context, r *Request) (hold.State, error) {
 	if err := h.usable(ctx, r); err != nil {
 		return hold.State{}, err
 	}
-	type result struct {
-		now    time.Time
-		fields map[string]string
-		f      *scripts.Failure
+	var now time.Time
+	var fields map[string]string
+	if err := h.ask(ctx, r, func() (f *scripts.Failure) {
+		now, fields, f = h.cfg.Caller.Inspect(h.ctx, r.Key)
+		return f
+	}); err != nil {
+		return hold.State{}, err
 	}
-	done := make(chan result, 1)
-	h.crew.Go(func() {
-		now, fields, f := h.cfg.Caller.Inspect(h.ctx, r.Key)
-		done <- result{now, fields, f}
-	})
-	select {
-	case res := <-done:
-		if res.f != nil {
-			return hold.State{}, r.wrap(res.f)
-		}
-		return state(r.Name, res.now.UnixMilli(), res.fields), nil
-	case <-ctx.Done():
-		return hold.State{}, r.wrap(endOf(ctx))
-	}
+	return state(r.Name, now.UnixMilli(), fields), nil
 }
 
 // ForceRelease frees a name at once, whoever holds it, and tells the holders. Waiters go on.
@@ -47,25 +38,43 @@ func (h *Hall) ForceRelease(ctx context.Context, r *Request) error {
 	if err := h.usable(ctx, r); err != nil {
 		return err
 	}
-	done := make(chan *scripts.Failure, 1)
-	h.crew.Go(func() {
+	t := h.enter(r.Name, r.Key)
+	ours := slices.Clone(t.holders) // they need no message; who is granted from now on stays
+	t.mu.Unlock()
+	defer h.leave(t)
+	return h.ask(ctx, r, func() *scripts.Failure {
 		release := scripts.Release{Key: r.Key, Owner: h.cfg.Client + ":0", Force: true} // 0 is nobody's number
-		for {
-			answer, f := h.cfg.Caller.Release(h.ctx, release)
-			if f != nil || !answer.More {
-				done <- f
-				return
-			}
-			release.Force = false // only the grants go on: the new holders stay
+		answer, f := h.cfg.Caller.Release(h.ctx, release)
+		if f != nil {
+			return f
 		}
+		for _, o := range ours {
+			o.tenure.End(errForced)
+		}
+		for release.Force = false; f == nil && answer.More; { // only the grants go on: the new holders stay
+			answer, f = h.cfg.Caller.Release(h.ctx, release)
+		}
+		return f
 	})
+}
+
+// ask runs a call that its caller need not wait for to the end.
+func (h *Hall) ask(ctx context.Context, r *Request, call func() *scripts.Failure) error {
+	began := time.Now()
+	done := make(chan *scripts.Failure, 1)
+	h.crew.Go(func() { done <- call() })
 	select {
 	case f := <-done:
 		if f != nil {
 			return r.wrap(f)
 		}
 		return nil
+	case <-h.ctx.Done():
+		return r.wrap(tenure.ErrClosed)
 	case <-ctx.Done():
+		if silent := time.Since(began); silent > silence {
+			return r.wrap(fmt.Errorf("%w: %w: no answer for %v", endOf(ctx), tenure.ErrUnavailable, silent.Round(time.Millisecond)))
+		}
 		return r.wrap(endOf(ctx))
 	}
 }

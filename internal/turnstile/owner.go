@@ -38,6 +38,7 @@ type owner struct {
 	inflight int            // attempts without an answer so far, the release that names it as next included
 	silent   tenure.Instant // since when there has always been one
 	unknown  tenure.Instant // when the latest attempt was sent that failed and may have run, or may still
+	known    bool           // the server knows it, or may
 	missed   bool           // the attempt before got no answer
 	voided   bool           // a push told of a grant, but could not be dated
 	early    *grant         // a push that overtook the answer that its asker still awaits
@@ -92,6 +93,7 @@ func (o *owner) answered(sent tenure.Instant, a scripts.Acquired, f *scripts.Fai
 	}
 	t := o.turn
 	t.failures, t.failure = 0, nil
+	o.known = o.known || a.Status == scripts.Held || a.Status == scripts.Waiting
 	if o.phase == ended {
 		if a.Status == scripts.Held || a.Status == scripts.Waiting {
 			o.undo() // c7: an answer for an ended owner
@@ -116,9 +118,16 @@ func (o *owner) answered(sent tenure.Instant, a scripts.Acquired, f *scripts.Fai
 		if a.Head && a.ExpIn > 0 {
 			t.pollBefore(a.ExpIn + time.Millisecond)
 		}
-	case scripts.Refused: // c9: goes on under a new name
-		o.replace()
+	case scripts.Refused:
+		if o.phase == holding { // freed by force, and the poll told before the message did
+			o.tenure.End(errForced)
+			return false
+		}
+		o.replace() // c9: goes on under a new name
 	default: // busy: only a try is told so
+		if o.phase == holding {
+			return false
+		}
 		t.part(o)
 		o.waiter.fail(tenure.ErrNotAcquired)
 	}
@@ -156,12 +165,12 @@ func (o *owner) arrived() {
 // failed takes in that an attempt got no answer.
 func (o *owner) failed(sent tenure.Instant, f *scripts.Failure) {
 	if f.Unknown && sent.After(o.unknown) {
-		o.unknown = sent
+		o.unknown, o.known = sent, true
 	}
 	if o.phase == ended || o.phase == holding {
 		return
 	}
-	o.turn.failure = f
+	o.turn.failure, o.turn.failedAt = f, time.Now()
 	if f.Transient && !o.try {
 		if o.phase == asking {
 			o.turn.retryLater()
@@ -237,7 +246,7 @@ func (o *owner) granted(token int64, deadline tenure.Instant, claim time.Duratio
 	if t.candidate == o {
 		t.candidate = nil
 	}
-	o.phase, o.claim, o.early = holding, claim, nil
+	o.phase, o.claim, o.early, o.known = holding, claim, nil, true
 	t.displace(o, token)
 	o.tenure = tenure.New(t.name, o.id, o.req.Settings.Terms, token, tenure.Now(), deadline, func(error) {
 		o.hall.crew.Go(o.lost)

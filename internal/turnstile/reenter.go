@@ -13,12 +13,9 @@ import (
 // depth shows there.
 func (h *Hall) reenter(ctx context.Context, carried *hold.Hold, r *Request, try bool) (*hold.Hold, error) {
 	o := carried.Keeper().(*owner)
-	if _, weight := o.tenure.Level(); r.Weight > weight && weight > 0 {
-		return nil, r.wrap(tenure.ErrUpgrade)
-	}
 	share, err := o.tenure.Join(r.Weight)
 	if err != nil {
-		return nil, err
+		return nil, r.wrap(err)
 	}
 	err = o.insist(ctx, h.open, func() *scripts.Failure {
 		f := o.confirm()

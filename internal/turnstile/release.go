@@ -189,12 +189,13 @@ func (o *owner) requeued(sent tenure.Instant, r scripts.Released, f *scripts.Fai
 	t := o.turn
 	switch {
 	case f != nil && f.Unknown:
-		o.missed = true
+		o.missed, o.known = true, true
 		if sent.After(o.unknown) {
 			o.unknown = sent
 		}
 	case f == nil && r.Ticket > 0:
 		t.bases.add(sent, r.Seq)
+		o.known = true
 		if o.phase == ended {
 			o.undo()
 			return

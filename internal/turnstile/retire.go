@@ -21,6 +21,7 @@ type retirement struct {
 	giveUp   time.Time      // the lease must have ended by then
 
 	sent      atomic.Int64 // attempts
+	ended     bool         // an attempt ended the hold
 	ambiguous bool         // an attempt may have run whose answer is lost
 	last      *scripts.Failure
 	err       error // what the owner is told in the end
@@ -94,11 +95,14 @@ func (r *retirement) attempt() retired {
 	}
 	sent := tenure.Now()
 	released, f := o.hall.cfg.Caller.Release(o.hall.ctx, release)
+	o.turn.mu.Lock()
 	if first && r.next != nil {
-		r.next.turn.mu.Lock()
 		r.next.requeued(sent, released, f)
-		r.next.turn.mu.Unlock()
 	}
+	if f == nil && !o.hall.listening() { // what this release granted to our own waiters is not pushed
+		o.turn.pollFirst()
+	}
+	o.turn.mu.Unlock()
 	return retired{released, f}
 }
 
@@ -107,21 +111,31 @@ func (r *retirement) judge(a retired) step {
 	if f := a.failure; f != nil {
 		r.ambiguous = r.ambiguous || f.Unknown
 		r.last = f
+		if r.owner.unheardOf() { // no attempt has left this process
+			return stop
+		}
 		if f.Transient {
 			return later
 		}
 		r.err = f
 		return stop
 	}
-	mine := a.released.Ended || (r.ambiguous || r.sent.Load() > 1) && r.deadline.Until() > 0
+	r.ended = r.ended || a.released.Ended
+	mine := r.ended || (r.ambiguous || r.sent.Load() > 1) && r.deadline.Until() > 0
 	switch {
 	case a.released.More, r.owner.needed(): // c12: grants were left for another run; or a late answer came (c7)
-		r.ambiguous = r.ambiguous || mine
 		return again
 	case !mine:
 		r.err = fmt.Errorf("%w: the server no longer knew it", tenure.ErrLost)
 	}
 	return stop
+}
+
+// unheardOf reports whether the server cannot know anything of o.
+func (o *owner) unheardOf() bool {
+	o.turn.mu.Lock()
+	defer o.turn.mu.Unlock()
+	return !o.known && o.inflight == 0
 }
 
 // needed reports whether an answer came for the ended owner after its release had been sent: it must be sent again.

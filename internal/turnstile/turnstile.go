@@ -27,8 +27,10 @@ type turnstile struct {
 	pollAt   time.Time   // when the owner with the lowest ticket asks again
 	askAt    time.Time   // when the owners without an answer ask again
 	timer    *time.Timer // fires at the earlier of the two
+	armed    time.Time   // when it does; zero: not set
 	failures int         // attempts that failed in a row
 	failure  error       // why the last attempt failed; nil once one was answered
+	failedAt time.Time   // when that was
 	failing  time.Time   // until when nothing is tried anew after a failure
 
 	// One ticket per client (Request.OneTicket): the candidate has it, the others wait here in local.
@@ -186,8 +188,7 @@ func (t *turnstile) nextLocal() *waiter {
 	return w
 }
 
-// part ends an owner that got nothing, and undoes what it may have left at the server. Its waiter is still
-// inside, so that forgetting the owner does not close the turnstile, which would need its lock.
+// part ends an owner that got nothing, and undoes what it may have left at the server.
 func (t *turnstile) part(o *owner) {
 	had := o.phase == waiting || o.unanswered()
 	o.end()
@@ -214,7 +215,10 @@ func (o *owner) end() {
 func (t *turnstile) displace(o *owner, token int64) {
 	for _, other := range slices.Clone(t.holders) {
 		_, weight := other.tenure.Level()
-		if other.tenure.Token() < token && weight > 0 && weight+o.req.Weight > o.req.Capacity {
+		if weight == 0 { // its caller has yet to take it
+			weight = other.req.Weight
+		}
+		if other.tenure.Token() < token && weight+o.req.Weight > o.req.Capacity {
 			other.tenure.End(fmt.Errorf("%w: the server gave the name to another", tenure.ErrLost))
 		}
 	}
@@ -244,8 +248,9 @@ func (t *turnstile) attempt(os []*owner, requests []scripts.Acquire, stamp tenur
 	suspicious := false
 	for len(os) > 0 {
 		n := min(maxBatch, len(os))
-		if os[0].req.Settings.Replicas > 0 {
-			n = 1 // each waits for its acknowledgements
+		// Whoever needs acknowledgements waits for them alone.
+		if i := slices.IndexFunc(os[:n], func(o *owner) bool { return o.req.Settings.Replicas > 0 }); i >= 0 {
+			n = max(i, 1)
 		}
 		sent := tenure.Now() // before anything is sent: deadlines count from here
 		var as []scripts.Acquired
@@ -276,6 +281,13 @@ func (t *turnstile) pollAll(since tenure.Instant) {
 		}
 	}
 	t.send(os...)
+}
+
+// pollFirst has the lowest ticket ask at once.
+func (t *turnstile) pollFirst() {
+	if first := t.line.first(); first != nil && first.phase == waiting && first.inflight == 0 {
+		t.send(first)
+	}
 }
 
 // pollBefore sees to it that the lowest ticket asks within d.
@@ -309,7 +321,11 @@ func (t *turnstile) schedule() {
 	if next.IsZero() || t.hall.ctx.Err() != nil {
 		return
 	}
-	d := max(time.Until(next), time.Millisecond)
+	if !t.armed.IsZero() && !next.Before(t.armed) {
+		return // it fires sooner
+	}
+	t.armed = next
+	d := max(time.Until(next), 0)
 	if t.timer == nil {
 		t.timer = time.AfterFunc(d, t.fire)
 	} else {
@@ -321,6 +337,7 @@ func (t *turnstile) schedule() {
 func (t *turnstile) fire() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.armed = time.Time{}
 	if t.hall.ctx.Err() != nil {
 		return
 	}
