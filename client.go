@@ -145,5 +145,6 @@ func (c *Client) resolve(options []LockOption) (hold.Settings, error) {
 func (c *Client) Close(ctx context.Context) error { return c.hall.Close(ctx) }
 
 // WithoutHolds returns a context like ctx that owns nothing: acquiring with it waits like anybody, for background
-// work that must not count as inside.
+// work that must not count as inside. It still ends when ctx ends, so work that outlives Do takes
+// WithoutHolds(context.WithoutCancel(ctx)).
 func WithoutHolds(ctx context.Context) context.Context { return hold.WithoutHolds(ctx) }

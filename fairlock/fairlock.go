@@ -63,7 +63,7 @@ func (l *FairLock) Inspect(ctx context.Context) (hold.State, error) {
 }
 
 // ForceRelease frees the lock at once, whoever holds it, for the first in the queue. Its holder is told (ErrLost)
-// as soon as the message reaches it, at the latest by its next renewal. For emergencies.
+// at once if its client has ever waited for anything, else by its next renewal. For emergencies.
 func (l *FairLock) ForceRelease(ctx context.Context) error {
 	return l.hall.ForceRelease(ctx, &l.request)
 }

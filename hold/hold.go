@@ -68,7 +68,8 @@ func (h *Hold) Err() error {
 func (h *Hold) Valid() bool { return h.Err() == nil }
 
 // Token returns the fencing token: greater than that of every earlier hold of this name, and the same for
-// re-entries. Hand it to what the lock protects, and have that refuse smaller ones.
+// re-entries. Hand it to what the lock protects, and have that refuse smaller ones. Among readers and semaphore holders,
+// who hold at once, it only tells the order of their grants.
 func (h *Hold) Token() int64 {
 	if h == nil {
 		return 0

@@ -2,7 +2,7 @@
 // (miniredis), a forced loss of a hold, and the assertion that nothing is held at the end.
 //
 // Time is real, leases run out by it. Inside a testing/synctest bubble it is the bubble's: hours of renewals
-// pass in milliseconds.
+// pass in about a second. Make the server and its clients inside the bubble that uses them.
 //
 //	func TestNightlyJob(t *testing.T) {
 //		synctest.Test(t, func(t *testing.T) {
@@ -100,7 +100,7 @@ func NewClient(t testing.TB, options ...holdfast.Option) *holdfast.Client {
 }
 
 // Lose makes a hold, and all that re-entered under it, lost: Done is closed and contexts have ended, with
-// ErrLost, when it returns. The name becomes free for others.
+// ErrLost, when it returns. The name becomes free for others soon after.
 func Lose(t testing.TB, h *holdfast.Hold) {
 	t.Helper()
 	if h == nil {

@@ -85,7 +85,7 @@ func TestReleaseOfAnEndedHoldSparesItsSuccessor(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			name, lease := unique(t), 10*time.Second
-			if c.want == holdfast.ErrLost {
+			if errors.Is(c.want, holdfast.ErrLost) {
 				lease = 200 * time.Millisecond
 			}
 			client := newClient(t, srv.Client())
@@ -144,7 +144,7 @@ func TestDoReleasesHoweverItsFunctionEnds(t *testing.T) {
 
 	func() {
 		defer func() {
-			if p := recover(); p != boom {
+			if p, _ := recover().(error); !errors.Is(p, boom) {
 				t.Errorf("panic %v did not pass through", p)
 			}
 		}()

@@ -121,7 +121,7 @@ func (s step) checkIdle([]string) error {
 		return fmt.Errorf("the idle key lives for %d ms, %d are needed", a.ttl, most)
 	}
 	for _, field := range slices.Sorted(maps.Keys(a.fixed)) {
-		if field != "v" && field != "seq" && field != "xt" {
+		if !slices.Contains([]string{"v", "seq", "xt", "exp"}, field) { // exp: when the tombstones are swept
 			return fmt.Errorf("the idle key has a field %s", field)
 		}
 	}
@@ -211,7 +211,7 @@ func (s step) checkServed(granted []string) error {
 	}
 	head := s.after.queue[0]
 	switch fits := s.after.used()+head.weight <= head.capacity; {
-	case s.after.alive[clientOf(head.owner)] <= s.clock:
+	case s.after.alive[clientOf(head.owner)] <= s.clock && head.owner != s.request.owner:
 		return fmt.Errorf("%s is dead and still the first", head.owner)
 	case fits:
 		return fmt.Errorf("%s waits for %d of %d, and %d are in use", head.owner, head.weight, head.capacity, s.after.used())

@@ -29,7 +29,7 @@ type game struct {
 
 var games = []game{
 	{name: "Mutex", capacities: []int64{1}, weights: []int64{1}},
-	{name: "RWLock", capacities: []int64{1 << 30}, weights: []int64{1, 1, 0}},
+	{name: "RWLock", capacities: []int64{1 << 30}, weights: []int64{1, 0}},
 	{name: "Semaphore", capacities: []int64{4}, weights: []int64{1, 2, 3, 0}},
 	{name: "SemaphoreOfChangingCapacity", capacities: []int64{3, 3, 1, 2, 6}, weights: []int64{1, 2, 0}},
 	{name: "FewGrantsARun", capacities: []int64{8}, weights: []int64{1, 1, 1, 0}, maxGrants: 2},
@@ -45,22 +45,31 @@ func (g game) limit() int {
 	return ownMaxGrants
 }
 
-// property returns the property that rapid checks, of the scripts in l.
-func (g game) property(t testing.TB, l lua) func(*rapid.T) {
+// begin returns a function that makes worlds of the scripts in l.
+func (g game) begin(t testing.TB, l lua) func(rapid.TB) *world {
 	t.Helper()
 	if g.maxGrants > 0 {
 		l = l.replace(t, fmt.Sprintf("local MAXGRANTS = %d", ownMaxGrants), fmt.Sprintf("local MAXGRANTS = %d", g.maxGrants))
 	}
 	rdb := server.Shared(t).Client()
 	hashes := loadScripts(t, rdb, l)
+	return func(t rapid.TB) *world { return newWorld(t, g, rdb, hashes) }
+}
+
+// property returns what rapid checks.
+func (g game) property(t testing.TB, l lua) func(*rapid.T) {
+	t.Helper()
+	begin := g.begin(t, l)
 	return func(rt *rapid.T) {
-		w := newWorld(rt, g, rdb, hashes)
+		w := begin(rt)
 		defer w.clear()
+		w.rt = rt
 		rt.Repeat(w.actions())
 	}
 }
 
 func TestModel(t *testing.T) {
+	setDefault(t, "rapid.checks", "100", "200")
 	for _, g := range games {
 		t.Run(g.name, func(t *testing.T) { rapid.Check(t, g.property(t, sources())) })
 	}
@@ -68,7 +77,8 @@ func TestModel(t *testing.T) {
 
 // world is one run: a name, its model, and what the clients have sent.
 type world struct {
-	rt      *rapid.T
+	t       rapid.TB
+	rt      *rapid.T // nil in a test of one sequence: nothing is drawn then
 	game    game
 	subject *subject
 	model   *rules
@@ -84,11 +94,11 @@ type world struct {
 
 var worlds atomic.Int64
 
-func newWorld(rt *rapid.T, g game, rdb *redis.Client, hashes map[string]string) *world {
+func newWorld(t rapid.TB, g game, rdb *redis.Client, hashes map[string]string) *world {
 	const began = 1_700_000_000_000_000
 	id := fmt.Sprintf("holdfast:model:%s:%d", runID, worlds.Add(1))
 	return &world{
-		rt: rt, game: g, model: newRules(g.limit(), began), clients: []string{"a", "b", "c", "d"},
+		t: t, game: g, model: newRules(g.limit(), began), clients: []string{"a", "b", "c", "d"},
 		subject:    &subject{rdb: rdb, sha: hashes, key: id, log: id + ":log", at: began / 1000},
 		capacities: map[string]int64{}, asks: map[string]request{},
 	}
@@ -124,22 +134,23 @@ func (w *world) waiters() (owners []string) {
 // actions are what can happen next. rapid draws them by name, evenly.
 func (w *world) actions() map[string]func(*rapid.T) {
 	return map[string]func(*rapid.T){
-		"acquire":     func(*rapid.T) { w.send(w.newOwner(pick(w, "client", w.clients))) },
-		"acquire too": func(*rapid.T) { w.send(w.newOwner(pick(w, "client", w.clients))) },
-		"poll":        func(*rapid.T) { w.send(w.asks[pick(w, "waiter", w.waiters())]) },
-		"re-enter":    func(*rapid.T) { w.reenter() },
-		"renew":       func(*rapid.T) { w.renew() },
-		"release":     func(*rapid.T) { w.release(pick(w, "holder", w.holders()), nil) },
-		"release to":  func(*rapid.T) { w.releaseNext() },
-		"partial":     func(*rapid.T) { w.partial() },
-		"cancel":      func(*rapid.T) { w.cancel() },
-		"force":       func(*rapid.T) { w.force() },
-		"crash":       func(*rapid.T) { w.crash() },
-		"late":        func(*rapid.T) { w.send(pick(w, "copy", w.sent)) },
-		"twice":       func(*rapid.T) { w.twice() },
-		"time passes": func(*rapid.T) { w.pass(rapid.Int64Range(1, 1500).Draw(w.rt, "ms")) },
-		"a deadline":  func(*rapid.T) { w.passTo() },
-		"a stall":     func(*rapid.T) { w.pass(rapid.Int64Range(1500, 40000).Draw(w.rt, "ms")) },
+		"acquire":         func(*rapid.T) { w.send(w.newOwner(pick(w, "client", w.clients))) },
+		"acquire too":     func(*rapid.T) { w.send(w.newOwner(pick(w, "client", w.clients))) },
+		"acquire as well": func(*rapid.T) { w.send(w.newOwner(pick(w, "client", w.clients))) },
+		"poll":            func(*rapid.T) { w.send(w.asks[pick(w, "waiter", w.waiters())]) },
+		"re-enter":        func(*rapid.T) { w.reenter() },
+		"renew":           func(*rapid.T) { w.renew() },
+		"release":         func(*rapid.T) { w.release(pick(w, "holder", w.holders()), nil) },
+		"release to":      func(*rapid.T) { w.releaseNext() },
+		"partial":         func(*rapid.T) { w.partial() },
+		"cancel":          func(*rapid.T) { w.cancel() },
+		"force":           func(*rapid.T) { w.force() },
+		"crash":           func(*rapid.T) { w.crash() },
+		"late":            func(*rapid.T) { w.send(pick(w, "copy", w.sent)) },
+		"twice":           func(*rapid.T) { w.twice() },
+		"time passes":     func(*rapid.T) { w.pass(rapid.Int64Range(1, 1500).Draw(w.rt, "ms")) },
+		"a deadline":      func(*rapid.T) { w.passTo() },
+		"a stall":         func(*rapid.T) { w.pass(rapid.Int64Range(1500, 40000).Draw(w.rt, "ms")) },
 	}
 }
 
@@ -191,30 +202,38 @@ func (w *world) release(owner string, next *request) {
 	w.send(request{script: releaseScript, owner: owner, tomb: w.tomb(), token: w.handed(owner), next: next})
 }
 
-func (w *world) tomb() int64 { return rapid.SampledFrom([]int64{0, 0, 30000}).Draw(w.rt, "tomb") }
+func (w *world) tomb() int64 { return rapid.SampledFrom([]int64{0, 0, 0, 0, 30000}).Draw(w.rt, "tomb") }
 
-// releaseNext names another owner of the same client, who most often has not asked yet.
+// releaseNext names another owner of the same client, who may have asked before.
 func (w *world) releaseNext() {
 	owner := pick(w, "holder", w.holders())
-	next := w.newOwner(clientOf(owner))
-	if rapid.IntRange(0, 3).Draw(w.rt, "new") == 0 {
-		known := slices.DeleteFunc(slices.Sorted(maps.Keys(w.asks)), func(other string) bool {
-			return other == owner || clientOf(other) != clientOf(owner)
-		})
-		next = w.asks[rapid.SampledFrom(known).Draw(w.rt, "next")]
+	known := slices.DeleteFunc(slices.Sorted(maps.Keys(w.asks)), func(other string) bool {
+		return other == owner || clientOf(other) != clientOf(owner)
+	})
+	var next request
+	if len(known) > 0 && rapid.Bool().Draw(w.rt, "known") {
+		next = w.asks[pick(w, "next", known)]
+	} else {
+		next = w.newOwner(clientOf(owner))
 	}
 	next.window = max(next.window, 1000)
 	w.asks[next.owner] = next
 	w.release(owner, &next)
 }
 
+// partial releases one level, or all but a read hold under a write hold. The release of an earlier level may come late.
 func (w *world) partial() {
 	owner := pick(w, "holder", w.holders())
 	h := w.model.holders[owner]
-	w.send(request{
-		script: releaseScript, owner: owner, depth: max(h.depth-1, 1), token: w.handed(owner),
-		weight: rapid.SampledFrom([]int64{h.weight, 1, w.asks[owner].weight}).Draw(w.rt, "weight"),
-	})
+	level := request{
+		script: releaseScript, owner: owner, depth: max(h.depth-1, 1), token: w.handed(owner), weight: w.asks[owner].weight,
+	}
+	downgrade := level
+	downgrade.weight = 1
+	w.send(rapid.SampledFrom([]request{level, downgrade}).Draw(w.rt, "partial"))
+	if rapid.Bool().Draw(w.rt, "late") {
+		w.send(level)
+	}
 }
 
 func (w *world) cancel() {
@@ -247,7 +266,7 @@ func (w *world) twice() {
 	w.send(r)
 	own := r.script == releaseScript && slices.Contains(granted, r.owner)
 	if !own && len(granted) < w.game.limit() && !maps.Equal(once.hash, w.latest.hash) {
-		w.rt.Fatalf("the second run changed\n%v to\n%v", once.hash, w.latest.hash)
+		w.t.Fatalf("the second run changed\n%v to\n%v", once.hash, w.latest.hash)
 	}
 }
 
@@ -268,7 +287,7 @@ func (w *world) passTo() {
 
 // send runs a script in both worlds and compares. It returns who became a holder.
 func (w *world) send(r request) (granted []string) {
-	w.rt.Helper()
+	w.t.Helper()
 	const scriptTime = 50 // µs: no two scripts run at the same time
 	w.model.us += scriptTime
 	w.sent = append(w.sent, r)
@@ -276,14 +295,14 @@ func (w *world) send(r request) (granted []string) {
 	want := w.model.run(r)
 	got, after, err := w.subject.run(w.model.us, r)
 	if err != nil {
-		w.rt.Fatalf("%v: %v", r, err)
+		w.t.Fatalf("%v: %v", r, err)
 	}
-	w.rt.Logf("%d ms: %v -> %v", w.model.now()%1_000_000_000, r, got)
+	w.t.Logf("%d ms: %v -> %v", w.model.now()%1_000_000_000, r, got)
 	s := step{r, got, w.latest, after, w.model.now(), w.model.clock, w.capacities, w.game.limit(), &w.past}
 	w.latest = after
 	w.compare(r, got, want, after)
 	if err := s.verify(); err != nil {
-		w.rt.Fatalf("after %v: %v\n%v", r, err, after.hash)
+		w.t.Fatalf("after %v: %v\n%v", r, err, after.hash)
 	}
 	return s.granted()
 }
@@ -296,11 +315,11 @@ func (w *world) expire() {
 	}
 	for owner, h := range w.model.holders {
 		if h.deadline > w.model.now() {
-			w.rt.Fatalf("the key expired, and %s holds until %d", owner, h.deadline)
+			w.t.Fatalf("the key expired, and %s holds until %d", owner, h.deadline)
 		}
 	}
 	if w.model.latestTomb() > w.model.now() || w.model.seq > w.model.us {
-		w.rt.Fatalf("the key expired before its tombstones or its last token")
+		w.t.Fatalf("the key expired before its tombstones or its last token")
 	}
 	w.model.forget()
 	w.latest = snapshot{}
@@ -308,39 +327,58 @@ func (w *world) expire() {
 
 // compare: reply, pushes and state are the model's.
 func (w *world) compare(r request, got, want []int64, after snapshot) {
-	w.rt.Helper()
+	w.t.Helper()
 	if r.script == acquireScript {
 		w.checkBound(got, after)
 		got[4] = 0
 	}
 	if !slices.Equal(got, want) {
-		w.rt.Fatalf("%v answered %v, the model %v\n%v", r, got, want, after.hash)
+		w.t.Fatalf("%v answered %v, the model %v\n%v", r, got, want, after.hash)
 	}
 	slices.Sort(w.model.pushes)
 	if slices.Sort(after.pushes); !slices.Equal(after.pushes, w.model.pushes) {
-		w.rt.Fatalf("%v pushed\n%s\nthe model\n%s", r, strings.Join(after.pushes, "\n"), strings.Join(w.model.pushes, "\n"))
+		w.t.Fatalf("%v pushed\n%s\nthe model\n%s", r, strings.Join(after.pushes, "\n"), strings.Join(w.model.pushes, "\n"))
 	}
 	holders := map[string]holding{}
 	for owner, h := range w.model.holders {
 		holders[owner] = *h
 	}
 	if !maps.Equal(after.holders, holders) {
-		w.rt.Fatalf("after %v %v hold, in the model %v", r, after.holders, holders)
+		w.t.Fatalf("after %v %v hold, in the model %v", r, after.holders, holders)
 	}
 	if !slices.Equal(after.queue, w.model.queue) {
-		w.rt.Fatalf("after %v %v wait, in the model %v", r, after.queue, w.model.queue)
+		w.t.Fatalf("after %v %v wait, in the model %v", r, after.queue, w.model.queue)
+	}
+	w.compareRest(r, after)
+}
+
+// compareRest: the key is there, with its last token and its tombstones, whenever it is in the model.
+func (w *world) compareRest(r request, after snapshot) {
+	w.t.Helper()
+	now := w.model.now()
+	passed := func(_ string, until int64) bool { return until <= now }
+	maps.DeleteFunc(after.tombs, passed)
+	tombs := maps.Clone(w.model.tombs)
+	maps.DeleteFunc(tombs, passed)
+	switch {
+	case w.model.exists != (len(after.hash) > 0):
+		w.t.Fatalf("after %v there is the key: %v, in the model: %v", r, len(after.hash) > 0, w.model.exists)
+	case after.fixed["seq"] != w.model.seq:
+		w.t.Fatalf("after %v the last token is %d, in the model %d", r, after.fixed["seq"], w.model.seq)
+	case !maps.Equal(after.tombs, tombs):
+		w.t.Fatalf("after %v the tombstones are %v, in the model %v", r, after.tombs, tombs)
 	}
 }
 
 // checkBound: a waiter learns a time, neither past nor later than the earliest deadline, when to ask again.
 func (w *world) checkBound(got []int64, after snapshot) {
-	w.rt.Helper()
+	w.t.Helper()
 	if got[0] != answerWaiting && got[0] != answerBusy {
 		return
 	}
 	for owner, h := range after.holders {
 		if left := h.deadline - w.model.now(); got[4] <= 0 || got[4] > left {
-			w.rt.Fatalf("%s holds for %d ms, the answer says %d", owner, left, got[4])
+			w.t.Fatalf("%s holds for %d ms, the answer says %d", owner, left, got[4])
 		}
 	}
 }

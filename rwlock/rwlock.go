@@ -81,8 +81,8 @@ func (l *RWLock) Inspect(ctx context.Context) (hold.State, error) {
 	return l.hall.Inspect(ctx, &l.write)
 }
 
-// ForceRelease frees the lock at once from all readers and writers. They are told (ErrLost) as soon as the
-// message reaches them, at the latest by their next renewal. For emergencies.
+// ForceRelease frees the lock at once from all readers and writers. They are told (ErrLost) at once if their
+// clients have ever waited for anything, else by their next renewal. For emergencies.
 func (l *RWLock) ForceRelease(ctx context.Context) error {
 	return l.hall.ForceRelease(ctx, &l.write)
 }

@@ -89,8 +89,8 @@ func (s *Semaphore) Inspect(ctx context.Context) (Usage, error) {
 	return u, nil
 }
 
-// ForceRelease takes everything back from all holders at once. They are told (ErrLost) as soon as the message
-// reaches them, at the latest by their next renewal. For emergencies.
+// ForceRelease takes everything back from all holders at once. They are told (ErrLost) at once if their clients
+// have ever waited for anything, else by their next renewal. For emergencies.
 func (s *Semaphore) ForceRelease(ctx context.Context) error {
 	return s.hall.ForceRelease(ctx, &s.request)
 }

@@ -91,7 +91,7 @@ func (n *Node) showLog(file string) {
 	text, err := os.ReadFile(file)
 	if n.t.Failed() && err == nil {
 		lines := strings.Split(strings.TrimSpace(string(text)), "\n")
-		n.t.Logf("%v logged:\n%s", n, strings.Join(lines[max(0, len(lines)-25):], "\n"))
+		n.t.Logf("%v logged:\n%s", n, strings.Join(lines[max(0, len(lines)-15):], "\n"))
 	}
 	if dir, ok := strings.CutSuffix(file, "/node.log"); ok {
 		_ = os.RemoveAll(dir)
@@ -108,6 +108,12 @@ func impatient(addr string) *redis.Options {
 
 // String names the node in messages.
 func (n *Node) String() string { return n.name + " at " + n.Addr() }
+
+// Direct returns a client of this node alone, the one that the topology asks with itself: it tries everything once.
+func (n *Node) Direct() *redis.Client { return n.admin }
+
+// Alive reports whether the node runs: it was neither killed nor frozen by the test.
+func (n *Node) Alive() bool { return !n.dead }
 
 // Kill is kill -9. Killing a dead node does nothing.
 func (n *Node) Kill() { n.dead = true; n.Server.Kill() }

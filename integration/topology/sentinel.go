@@ -148,6 +148,12 @@ func (s *Sentinel) Settle() {
 	s.Master()
 }
 
+// Await waits until another node takes the place of a master that the test has killed or frozen.
+func (s *Sentinel) Await(from *Node) Switch {
+	s.t.Helper()
+	return s.await(Switch{From: from, Began: time.Now()})
+}
+
 // await waits until another node than change.From is the master and the sentinels know.
 func (s *Sentinel) await(change Switch) Switch {
 	s.t.Helper()

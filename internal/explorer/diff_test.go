@@ -2,6 +2,7 @@ package explorer_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand"
@@ -67,8 +68,8 @@ func redisServer(t *testing.T) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		server.Process.Kill()
-		server.Wait()
+		_ = server.Process.Kill()
+		_ = server.Wait()
 	})
 	return addr.String()
 }
@@ -101,7 +102,7 @@ func compare(t *testing.T, source explorer.Source, addr string, drift time.Durat
 			keys := append([]string{key}, calls.clock()...)
 			mine, mineErr := engine.Run(script, keys, argv)
 			theirs, theirsErr := client.Eval(ctx, source[script], keys, anys(argv)...).Result()
-			if theirsErr == redis.Nil {
+			if errors.Is(theirsErr, redis.Nil) {
 				theirsErr = nil
 			}
 			want := outcome(script, theirs, theirsErr, client.HGetAll(ctx, key).Val())

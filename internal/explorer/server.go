@@ -27,7 +27,7 @@ type Server struct {
 // Message is one message published to a channel.
 type Message struct{ Channel, Text string }
 
-var errMemoryFull = errors.New("OOM command not allowed when used memory > 'maxmemory'.")
+var errMemoryFull = errors.New("OOM command not allowed when used memory > 'maxmemory'.") //nolint:revive,staticcheck // what Redis says
 
 func (s *Server) now() int64 { return s.Micros / 1000 }
 
