@@ -268,6 +268,42 @@ func TestALostReplyCostsATenthOfTheLease(t *testing.T) {
 	})
 }
 
+// A claim is short: a first renewal that hangs must not use it up.
+func TestAHangingFirstRenewalDoesNotLoseAClaim(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var hung atomic.Bool
+		_, w := start(t, func(r scripts.Renew) (scripts.Renewed, *scripts.Failure) {
+			if hung.CompareAndSwap(false, true) {
+				time.Sleep(time.Hour)
+			}
+			return granted(r)
+		})
+		now := tenure.Now()
+		of := tenure.New("n", "c:1", tenure.Terms{Lease: 30 * time.Second}, 1, now, now.Add(2700*time.Millisecond), nil)
+		w.AddClaim(of, "k", 3*time.Second)
+		time.Sleep(time.Minute)
+		if !of.Alive() {
+			t.Error(of.Cause())
+		}
+		time.Sleep(time.Hour)
+	})
+}
+
+// An answer that took most of the lease leaves little of it: it is renewed at once.
+func TestAHoldFromASlowAnswerIsRenewedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, w := start(t, granted)
+		began := time.Now()
+		now := tenure.Now()
+		of := tenure.New("n", "c:1", tenure.Terms{Lease: 3 * time.Second}, 1, now, now.Add(700*time.Millisecond), nil)
+		w.Add(of, "k")
+		time.Sleep(time.Minute)
+		if times := s.times("c:1", began); !of.Alive() || times[0] != 0 {
+			t.Errorf("renewed at %v; %v", times, of.Cause())
+		}
+	})
+}
+
 func TestThousandsOfHoldsLeaveInBatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, w := start(t, granted)

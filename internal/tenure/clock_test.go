@@ -13,6 +13,9 @@ func TestAnInstantHasPassedWhenEitherClockSaysSo(t *testing.T) {
 	if left := deadline.Sub(slept); left >= 0 {
 		t.Errorf("%v left after a suspend past the deadline", left)
 	}
+	if d := Earlier(deadline, slept.Add(20*time.Second)); d.Sub(slept) >= 0 {
+		t.Errorf("the earlier of two instants is %v ahead, although one had passed by the second clock", d.Sub(slept))
+	}
 	worked := Instant{mono: now.mono.Add(time.Minute), boot: now.boot + time.Second}
 	if left := deadline.Sub(worked); left >= 0 {
 		t.Errorf("%v left although a minute passed", left)

@@ -136,6 +136,19 @@ func TestSharesLeaveInAnyOrder(t *testing.T) {
 	}
 }
 
+// The check and the joining are one step: a write hold released in between must not leave an upgrade behind.
+func TestNoShareWeighsMoreThanTheHeaviest(t *testing.T) {
+	of := lasting(time.Hour, tenure.Terms{Lease: time.Hour}, nil)
+	write := join(t, of, 100)
+	join(t, of, 1)
+	join(t, of, 100)
+	if _, err := of.Join(101); !errors.Is(err, tenure.ErrUpgrade) {
+		t.Errorf("joining above the heaviest gives %v", err)
+	}
+	_, _, _ = write.Leave()
+	join(t, of, 100)
+}
+
 func TestDoneIsClosedOnceHoweverManyAsk(t *testing.T) {
 	for range 200 {
 		of := lasting(time.Hour, tenure.Terms{Lease: time.Hour}, nil)
