@@ -72,6 +72,24 @@ func checkPermits(events []event, capacity int64) error {
 	return nil
 }
 
+// checkServer is checkExclusion for any capacity, less strict: when an acquire has returned, the holds that were granted
+// before it, as their tokens say, and that the server cannot have ended by then leave room for it. Quadratic.
+func checkServer(events []event, capacity int64) error {
+	granted := byGrant(events)
+	for i, e := range granted {
+		used := e.Weight
+		for _, before := range granted[:i] {
+			if ends(before) > e.Returned {
+				used += before.Weight
+			}
+		}
+		if used > capacity {
+			return fmt.Errorf("%d in use at the server when it was granted, there are %d: %+v", used, capacity, e)
+		}
+	}
+	return nil
+}
+
 // checkTokens: no token is given twice, and who certainly came later has the greater one. O(n log n).
 func checkTokens(events []event) error {
 	granted := byGrant(events)

@@ -206,11 +206,11 @@ func (r recording) requireTraffic(t *testing.T, holds, faults int) {
 	}
 }
 
-// check runs the checkers that are fast at any length.
+// check runs the checkers that end soon at any length.
 func (r recording) check(t *testing.T) {
 	t.Helper()
 	capacity := capacityOf(r.kind)
-	err := errors.Join(checkTokens(r.events), checkPermits(r.events, capacity))
+	err := errors.Join(checkTokens(r.events), checkPermits(r.events, capacity), checkServer(r.events, capacity))
 	if capacity == 1 {
 		err = errors.Join(err, checkExclusion(r.events))
 	}
