@@ -486,6 +486,9 @@ func TestClusterReplicaRoutingSendsScriptsToMasters(t *testing.T) {
 		"RouteRandomly":  func(o *redis.ClusterOptions) { o.RouteRandomly = true },
 	} {
 		t.Run(what, func(t *testing.T) {
+			if topology.Race && what == "RouteByLatency" {
+				t.Skip("go-redis 9.23.0 races with itself: it measures the latency of a node before it is complete")
+			}
 			one, two := newClient(t, c.Client(option), slowPolls()), newClient(t, c.Client(option), slowPolls())
 			before := replies(t, c, "MOVED")
 			for i := range 30 {
