@@ -12,6 +12,7 @@ type rules struct {
 	maxGrants int   // that one script makes
 	us        int64 // the server's clock
 
+	key     string
 	exists  bool // there is a key
 	holders map[string]*holding
 	queue   []place
@@ -66,8 +67,8 @@ const (
 	forceTomb = 30000 // ms for which an owner that was forced out is refused
 )
 
-func newRules(maxGrants int, us int64) *rules {
-	r := &rules{maxGrants: maxGrants, us: us}
+func newRules(maxGrants int, us int64, key string) *rules {
+	r := &rules{maxGrants: maxGrants, us: us, key: key}
 	r.forget()
 	return r
 }
@@ -170,8 +171,8 @@ func (m *rules) serve(me string, lease int64) (more bool) {
 			continue
 		}
 		token := m.hold(head.owner, head.weight, m.now()+head.claim)
-		m.pushes = append(m.pushes, fmt.Sprintf("inbox:%s grant %s %d %d %d %d",
-			clientOf(head.owner), head.owner, token, m.now(), m.now()+head.claim, len(m.queue)))
+		m.pushes = append(m.pushes, fmt.Sprintf("inbox:%s grant %s %d %d %d %d %s",
+			clientOf(head.owner), head.owner, token, m.now(), m.now()+head.claim, len(m.queue), m.key))
 	}
 	return false
 }

@@ -14,6 +14,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
+// maxPause is the longest pause between two attempts to subscribe. After a failover it is what waiters wait for.
+const maxPause = 500 * time.Millisecond
+
 // Subscriber is the part of a go-redis client that an inbox needs.
 type Subscriber interface {
 	Subscribe(ctx context.Context, channels ...string) *redis.PubSub
@@ -134,7 +137,7 @@ func (in *Inbox) run() {
 			pause = 50 * time.Millisecond
 			in.cfg.Logger.Debug("holdfast: subscription replaced", "channel", in.cfg.Channel, "error", err)
 		default:
-			pause = min(2*pause, 2*time.Second)
+			pause = min(2*pause, maxPause)
 		}
 		select {
 		case <-in.quit.Done():
@@ -166,11 +169,14 @@ func (in *Inbox) subscribe() error {
 		msg, err := ps.Receive(in.quit)
 		if err != nil {
 			in.up.Store(false)
+			if in.quit.Err() != nil {
+				return err
+			}
 			if in.cfg.Failed != nil {
 				in.cfg.Failed()
 			}
 			failures++
-			if in.quit.Err() != nil || isRefusal(err) || failures > 3 || !sleep(in.quit, time.Duration(failures)*10*time.Millisecond) {
+			if isRefusal(err) || failures > 3 || !sleep(in.quit, time.Duration(failures)*10*time.Millisecond) {
 				return err
 			}
 			continue

@@ -283,12 +283,12 @@ func (w *Watchdog) answered(v *Watch, sent tenure.Instant, a scripts.Renewed, f 
 		t.Failed(f)
 		w.warn("holdfast: renewal failed", "name", t.Name, "owner", t.Owner, "deadline in", t.Deadline().Until(), "error", f)
 	case !a.Held:
-		t.End(fmt.Errorf("%w: the server no longer knows it", tenure.ErrLost))
 		w.Remove(v)
+		t.End(fmt.Errorf("%w: the server no longer knows it", tenure.ErrLost))
 		return
 	case a.Token != t.Token():
-		t.End(fmt.Errorf("%w: the server knows another tenure", tenure.ErrLost))
 		w.Remove(v)
+		t.End(fmt.Errorf("%w: the server knows another tenure", tenure.ErrLost))
 		return
 	case w.looksOnly(v):
 	case !t.Prolong(sent, t.Terms.Lease):

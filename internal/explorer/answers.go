@@ -36,7 +36,7 @@ func (v *verifier) answers() string {
 
 func (v *verifier) releaseAnswers() string {
 	_, held := v.before.holders[v.owner]
-	waiting, _ := v.reply[4].(int64)
+	waiting := v.reply[4]
 	switch {
 	case v.after.mentions(v.owner):
 		return "released, but not gone: " + v.owner
@@ -53,7 +53,7 @@ func (v *verifier) releaseAnswers() string {
 }
 
 func (v *verifier) acquireAnswers(held holder, holds bool, queued ticket, waits bool, lease int64) string {
-	at := func(i int) int64 { n, _ := v.reply[i].(int64); return n }
+	at := func(i int) int64 { return v.reply[i] }
 	switch v.answer.status {
 	case statusHeld:
 		if !holds || held.token != v.answer.token || held.deadline < v.now+lease {

@@ -54,7 +54,20 @@ func readRecord(s *Server) *record {
 			r.tombstones[rest] = n[0]
 		}
 	}
+	if _, told := s.Fields["used"]; !told {
+		r.follow()
+	}
 	return r
+}
+
+// follow fills in what a fast acquire leaves to be found.
+func (r *record) follow() {
+	for _, h := range r.holders {
+		r.used, r.seq = r.used+h.weight, max(r.seq, h.token)
+		if r.exp == 0 || h.deadline < r.exp {
+			r.exp = h.deadline
+		}
+	}
 }
 
 func toInt(s string) int64 {

@@ -49,6 +49,8 @@ func (s *Server) do(args []string) (any, error) {
 		return []any{strconv.FormatInt(s.Micros/1e6, 10), strconv.FormatInt(s.Micros%1e6, 10)}, nil
 	case "EXISTS":
 		return boolean(len(s.Fields) > 0), nil
+	case "HLEN":
+		return int64(len(s.Fields)), nil
 	case "HGET":
 		return s.get(args[2]), nil
 	case "HMGET":

@@ -194,12 +194,13 @@ func (w *world) run(r run) *outcome {
 		}
 		return o
 	}
-	o.answer = readAnswer(r.call.kind, reply.([]any))
+	numbers := readNumbers(reply, server.now())
+	o.answer = readAnswer(r.call.kind, numbers)
 	o.pushes = readPushes(server.Published)
 	o.first, o.last = newTokens(before.record, after)
 	v := verifier{
 		scope: w.scope, before: before.record, after: after,
-		now: server.now(), call: r.call, owner: argv[0], answer: o.answer, reply: reply.([]any), pushes: o.pushes,
+		now: server.now(), call: r.call, owner: argv[0], answer: o.answer, reply: numbers, pushes: o.pushes,
 	}
 	o.broken = v.verify()
 	return o
@@ -277,8 +278,21 @@ func (w *world) arguments(c call) (string, []string) {
 	panic("no such call")
 }
 
-func readAnswer(k kind, reply []any) answer {
-	at := func(i int) int64 { n, _ := reply[i].(int64); return n }
+// readNumbers reads the numbers of a reply; those missing at the end are 0. A hold of a name that nobody used is
+// answered with its token alone.
+func readNumbers(reply any, now int64) (n [8]int64) {
+	words := strings.Fields(reply.(string))
+	for i, word := range words {
+		n[i] = toInt(word)
+	}
+	if len(words) == 2 {
+		n[2], n[3] = now, n[1]
+	}
+	return n
+}
+
+func readAnswer(k kind, reply [8]int64) answer {
+	at := func(i int) int64 { return reply[i] }
 	switch k {
 	case acquire, reenter:
 		return answer{status: int8(at(0)), token: at(1), seq: at(3), ticket: at(6)}

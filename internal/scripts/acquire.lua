@@ -10,9 +10,10 @@
 -- ARGV[7]  claim in ms: how long a pushed grant lasts, 100 to 86400000
 -- ARGV[8]  prefix of the inbox channels
 --
--- Returns {status, token, now in ms, seq, ms until the earliest deadline, waiting, ticket, ahead}
+-- Returns the numbers "status token now seq left waiting ticket ahead"; those missing at the end are 0
 -- status: 1 held, 2 waiting, 0 busy (only with window 0), -1 refused (tombstone), -2 lost (only with depth > 1)
--- token of the hold; seq is the last token given; ahead is 0 when the ticket is the head of the queue.
+-- token of the hold; now in ms; seq is the last token given, if missing the hold's; left is the ms until the
+-- earliest deadline; waiting counts the tickets; ahead is 0 when the ticket is the head of the queue.
 
 local HELD, WAITING, BUSY, REFUSED, LOST = 1, 2, 0, -1, -2
 
@@ -25,22 +26,24 @@ if not (weight and capacity and depth and lease and window and claim and weight 
   return redis.error_reply('HFARGS acquire got a bad argument')
 end
 
--- A name that nobody uses has no key: everything is written in one go.
+-- A name that nobody uses has no key. Its only holder is all that is written; used, exp and seq follow from it.
 if depth == 1 and redis.call('EXISTS', KEYS[1]) == 0 then
   local time = redis.call('TIME')
-  local token = tonumber(time[1]) * 1000000 + tonumber(time[2])
-  local now = math.floor(token / 1000)
-  local deadline = string.format('%.0f', now + lease)
-  local last = string.format('%.0f', token)
-  redis.call('HSET', KEYS[1], 'h:' .. owner, ARGV[2] .. ' 1 ' .. deadline .. ' ' .. last, 'v', '1', 'used', ARGV[2], 'exp', deadline, 'seq', last)
+  local token = time[1] .. string.sub('00000' .. time[2], -6)
+  local deadline = time[1] * 1000 + math.floor(time[2] / 1000) + lease
+  redis.call('HSET', KEYS[1], 'v', '1', 'h:' .. owner, ARGV[2] .. ' 1 ' .. deadline .. ' ' .. token)
   redis.call('PEXPIRE', KEYS[1], lease + 1000)
-  return { HELD, token, now, token, 0, 0, 0, 0 }
+  return '1 ' .. token
 end
 
 -- include state
 -- include machine
 
-if number(fields[13]) > now then return { REFUSED, 0, now, seq, 0, q, 0, 0 } end
+local function reply(status, token, left, n, ahead)
+  return status .. ' ' .. str(token) .. ' ' .. str(now) .. ' ' .. str(seq) .. ' ' .. left .. ' ' .. q .. ' ' .. str(n) .. ' ' .. ahead
+end
+
+if number(fields[13]) > now then return reply(REFUSED, 0, 0, 0, 0) end
 
 if held or ticketed then touch() end
 purge()
@@ -48,11 +51,11 @@ if held then
   local w, _, deadline, token = holder(held)
   writeHolder(owner, w, depth, math.max(deadline, now + lease), token) -- the weight stays: a late copy must not change it
   finish()
-  return { HELD, token, now, seq, 0, q, 0, 0 }
+  return reply(HELD, token, 0, 0, 0)
 end
 if depth > 1 then -- a re-entry never creates
   if exists then finish() end
-  return { LOST, 0, now, seq, 0, q, 0, 0 }
+  return reply(LOST, 0, 0, 0, 0)
 end
 
 if window > 0 and (ticketed or q > 0) then keepAlive(client(owner), window) end
@@ -60,12 +63,12 @@ local token = grant(owner, lease, inbox)
 if not token and q <= 0 and used + weight <= capacity then token = hold(owner, weight, now + lease) end
 if token then
   finish()
-  return { HELD, token, now, seq, 0, q, 0, 0 }
+  return reply(HELD, token, 0, 0, 0)
 end
 local left = exp > now and exp - now or 0
 if window == 0 then
   finish()
-  return { BUSY, 0, now, seq, left, q, 0, 0 }
+  return reply(BUSY, 0, left, 0, 0)
 end
 
 local n = ticket(ticketed)
@@ -74,4 +77,4 @@ if n == 0 or redis.call('HGET', KEYS[1], 'w:' .. str(n)) ~= owner then
 end
 cover(now + window + 2 * STEP)
 finish()
-return { WAITING, 0, now, seq, left, q, n, n > head and 1 or 0 }
+return reply(WAITING, 0, left, n, n > head and 1 or 0)

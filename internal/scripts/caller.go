@@ -3,6 +3,7 @@ package scripts
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -33,6 +34,16 @@ func NewCaller(rdb redis.UniversalClient, prefix string) *Caller {
 // Key returns the key of a name of the given kind.
 func (c *Caller) Key(kind, name string) string { return c.prefix + kind + ":" + name }
 
+// Name returns the name that a key stands for, "" if it is not one of this prefix.
+func (c *Caller) Name(key string) string {
+	rest, ours := strings.CutPrefix(key, c.prefix)
+	_, name, _ := strings.Cut(rest, ":")
+	if !ours {
+		return ""
+	}
+	return name
+}
+
 // Inbox returns the channel on which a client gets its grants.
 func (c *Caller) Inbox(client string) string { return c.inboxes() + client }
 
@@ -46,8 +57,8 @@ type call struct {
 }
 
 // once is a command that go-redis sends once: a script whose reply was lost may have run, and what follows
-// from that is ours to decide. The replies of the scripts are arrays of integers.
-type once struct{ *redis.IntSliceCmd }
+// from that is ours to decide. The replies of the scripts are numbers in a string.
+type once struct{ *redis.StringCmd }
 
 // NoRetry keeps go-redis from sending the command again.
 func (once) NoRetry() bool { return true }
@@ -55,11 +66,11 @@ func (once) NoRetry() bool { return true }
 func (c *call) command(ctx context.Context, verb, text string) once {
 	args := make([]any, 0, 4+len(c.args))
 	args = append(args, verb, text, 1, c.key)
-	return once{redis.NewIntSliceCmd(ctx, append(args, c.args...)...)}
+	return once{redis.NewStringCmd(ctx, append(args, c.args...)...)}
 }
 
 // run makes one attempt. EVALSHA becomes EVAL where the server does not know the script (yet, or any more).
-func (c *Caller) run(ctx context.Context, s *call) ([]int64, *Failure) {
+func (c *Caller) run(ctx context.Context, s *call) (string, *Failure) {
 	cmd := s.command(ctx, "evalsha", s.script.sha)
 	err := c.rdb.Process(ctx, cmd)
 	if redis.HasErrorPrefix(err, "NOSCRIPT") {
@@ -67,13 +78,13 @@ func (c *Caller) run(ctx context.Context, s *call) ([]int64, *Failure) {
 		err = c.rdb.Process(ctx, cmd)
 	}
 	if err != nil {
-		return nil, c.failed(ctx, err)
+		return "", c.failed(ctx, err)
 	}
 	return cmd.Val(), nil
 }
 
 // runAll makes one attempt for each call, in one write. Calls to the same key run in the given order.
-func (c *Caller) runAll(ctx context.Context, calls []*call) ([][]int64, []*Failure) {
+func (c *Caller) runAll(ctx context.Context, calls []*call) ([]string, []*Failure) {
 	return c.pipeline(ctx, c.rdb, calls, nil)
 }
 
@@ -85,7 +96,7 @@ type Acks struct {
 
 // runAcked is runAll for keys that live on one node, followed by a WAIT on the same connection: WAIT counts for that
 // alone. short is not nil if fewer replicas than asked acknowledged.
-func (c *Caller) runAcked(ctx context.Context, calls []*call, acks Acks) (replies [][]int64, failures []*Failure, short *Failure) {
+func (c *Caller) runAcked(ctx context.Context, calls []*call, acks Acks) (replies []string, failures []*Failure, short *Failure) {
 	node := c.rdb
 	if cluster, ok := c.rdb.(*redis.ClusterClient); ok {
 		master, err := cluster.MasterForKey(ctx, calls[0].key)
@@ -94,7 +105,7 @@ func (c *Caller) runAcked(ctx context.Context, calls []*call, acks Acks) (replie
 			for i := range failures {
 				failures[i] = c.failed(ctx, err)
 			}
-			return make([][]int64, len(calls)), failures, nil
+			return make([]string, len(calls)), failures, nil
 		}
 		node = master
 	}
@@ -113,8 +124,8 @@ func (c *Caller) runAcked(ctx context.Context, calls []*call, acks Acks) (replie
 }
 
 // pipeline makes one attempt for each call in one write, and adds the last commands to each.
-func (c *Caller) pipeline(ctx context.Context, rdb redis.UniversalClient, calls []*call, last func(redis.Pipeliner)) ([][]int64, []*Failure) {
-	replies, failures := make([][]int64, len(calls)), make([]*Failure, len(calls))
+func (c *Caller) pipeline(ctx context.Context, rdb redis.UniversalClient, calls []*call, last func(redis.Pipeliner)) ([]string, []*Failure) {
+	replies, failures := make([]string, len(calls)), make([]*Failure, len(calls))
 	todo := make([]int, len(calls))
 	for i := range calls {
 		todo[i] = i

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -50,9 +51,13 @@ func (c *Caller) acquire(a *Acquire) *call {
 	}}
 }
 
-func acquired(r []int64, f *Failure) (Acquired, *Failure) {
-	if f = check(r, 8, f); f != nil {
+func acquired(reply string, f *Failure) (Acquired, *Failure) {
+	r, f := numbers(reply, f)
+	if f != nil {
 		return Acquired{}, f
+	}
+	if Status(r[0]) == Held && r[3] == 0 {
+		r[3] = r[1]
 	}
 	return Acquired{
 		Status: Status(r[0]), Token: r[1], Earlier: r[1] < r[2]*1000, Seq: r[3], ExpIn: time.Duration(r[4]) * time.Millisecond,
@@ -117,11 +122,12 @@ func (c *Caller) Release(ctx context.Context, r Release) (Released, *Failure) {
 	if n := r.Next; n != nil {
 		args = append(args, n.Owner, n.Weight, n.Capacity, millis(n.Claim), millis(n.Window))
 	}
-	reply, f := c.run(ctx, &call{script: &releaseScript, key: r.Key, args: args})
-	if f = check(reply, 6, f); f != nil {
+	text, f := c.run(ctx, &call{script: &releaseScript, key: r.Key, args: args})
+	n, f := numbers(text, f)
+	if f != nil {
 		return Released{}, f
 	}
-	return Released{Ended: reply[0] == 1, Left: reply[0] == 2, Seq: reply[1], Ticket: reply[3], More: reply[5] == 1}, nil
+	return Released{Ended: n[0] == 1, Left: n[0] == 2, Seq: n[1], Ticket: n[3], More: n[5] == 1}, nil
 }
 
 // Renew is a call of renew.lua.
@@ -149,7 +155,7 @@ func (c *Caller) RenewAll(ctx context.Context, rs []Renew) ([]Renewed, []*Failur
 		calls[i] = &call{script: &renewScript, key: r.Key, args: []any{r.Owner, millis(r.Lease), r.Token, max(r.Depth, 1)}}
 		acks = Acks{max(acks.Replicas, r.Acks.Replicas), max(acks.Timeout, r.Acks.Timeout)}
 	}
-	var replies [][]int64
+	var replies []string
 	var failures []*Failure
 	var short *Failure
 	if acks.Replicas == 0 {
@@ -158,8 +164,9 @@ func (c *Caller) RenewAll(ctx context.Context, rs []Renew) ([]Renewed, []*Failur
 		replies, failures, short = c.runAcked(ctx, calls, acks)
 	}
 	answers := make([]Renewed, len(rs))
-	for i, r := range replies {
-		if failures[i] = check(r, 4, failures[i]); failures[i] != nil {
+	for i := range replies {
+		var r reply
+		if r, failures[i] = numbers(replies[i], failures[i]); failures[i] != nil {
 			continue
 		}
 		answers[i] = Renewed{Held: r[0] == 1, Token: r[1], Waiting: int(r[3])}
@@ -189,14 +196,26 @@ func (c *Caller) Inspect(ctx context.Context, key string) (now time.Time, fields
 	return time.Unix(sec, usec*1000), fields, nil
 }
 
-// check makes sure that an answer has the expected shape: a proxy or a fork may answer anything.
-func check(reply []int64, want int, f *Failure) *Failure {
-	if f == nil && len(reply) != want {
-		return malformed(len(reply))
+// reply is the numbers that a script answered; those missing at the end are 0.
+type reply [8]int64
+
+// numbers reads a reply, and makes sure that it has the expected shape: a proxy or a fork may answer anything.
+func numbers(s string, f *Failure) (r reply, _ *Failure) {
+	if f != nil {
+		return r, f
 	}
-	return f
+	n := 0
+	for field := range strings.SplitSeq(s, " ") {
+		v, err := strconv.ParseInt(field, 10, 64)
+		if err != nil || n == len(r) {
+			return r, malformed(s)
+		}
+		r[n] = v
+		n++
+	}
+	return r, nil
 }
 
-func malformed(n int) *Failure {
-	return &Failure{Unknown: true, err: fmt.Errorf("redis answered a script with %d values: is this a Redis?", n)}
+func malformed(what any) *Failure {
+	return &Failure{Unknown: true, err: fmt.Errorf("redis answered a script with %.80q: is this a Redis?", fmt.Sprint(what))}
 }

@@ -18,11 +18,7 @@ local function str(n) return string.format('%.0f', n) end
 local function client(o) return string.match(o, '^(.*):') end
 local function cover(deadline) if deadline > need then need = deadline end end
 
--- holder and ticket parse "weight depth deadline token" and "number weight capacity claim".
-local function holder(h)
-  local w, depth, deadline, token = string.match(h, '^(%d+) (%d+) (%d+) (%d+)$')
-  return number(w), number(depth), number(deadline), number(token)
-end
+-- ticket parses "number weight capacity claim".
 local function ticket(t)
   local n, w, capacity, claim = string.match(t or '', '^(%d+) (%d+) (%d+) (%d+)$')
   return number(n), number(w), number(capacity), number(claim)
@@ -163,7 +159,7 @@ local function grant(me, lease, inbox)
         if o == me then
           mine = token
         else
-          redis.pcall('PUBLISH', inbox .. client(o), 'grant ' .. o .. ' ' .. str(token) .. ' ' .. str(now) .. ' ' .. str(deadline) .. ' ' .. str(q))
+          redis.pcall('PUBLISH', inbox .. client(o), 'grant ' .. o .. ' ' .. str(token) .. ' ' .. str(now) .. ' ' .. str(deadline) .. ' ' .. str(q) .. ' ' .. KEYS[1])
         end
       else -- damaged: its owner's next poll queues it anew
         drop(o, n)

@@ -11,8 +11,9 @@
 -- ARGV[8]  owner, weight, capacity, claim in ms and window in ms (ARGV[8] to ARGV[12]) of the client's next
 --          waiter, queued only if this very run ended the hold; absent: nobody
 --
--- Returns {result, seq before the grants of this run, now in ms, the next waiter's ticket or 0, waiting, more}
--- result: 1 ended the hold or the level, 2 left the queue, 0 owner unknown; more is 1 if grants were left.
+-- Returns the numbers "result seq now ticket waiting more"; those missing at the end are 0
+-- result: 1 ended the hold or the level, 2 left the queue, 0 owner unknown; seq is the last token given before the
+-- grants of this run; now in ms; ticket is the next waiter's; more is 1 if grants were left.
 
 local TOMB = 30000 -- ms for which an owner that was forced out is refused
 
@@ -21,6 +22,21 @@ local depth, weight, tomb, token = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumbe
 if not (depth and weight and tomb and token and depth >= 0 and weight >= 1 and tomb >= 0 and tomb <= 86400000) then
   return redis.error_reply('HFARGS release got a bad argument')
 end
+
+-- Nothing but v and this hold is in there, as a fast acquire left it: remove the key.
+if depth == 0 and tomb == 0 and not nextOwner then
+  local held = redis.call('HGET', KEYS[1], 'h:' .. owner)
+  if held and redis.call('HLEN', KEYS[1]) == 2 then
+    local time = redis.call('TIME')
+    local us = time[1] * 1000000 + time[2]
+    local deadline, mine = string.match(held, '(%d+) (%d+)$')
+    if deadline and deadline * 1000 > us and tonumber(mine) <= us and token <= us then
+      redis.call('DEL', KEYS[1])
+      return '1'
+    end
+  end
+end
+
 local nextWeight, nextCapacity, nextClaim, nextWindow
 if nextOwner then
   nextWeight, nextCapacity, nextClaim, nextWindow = tonumber(ARGV[9]), tonumber(ARGV[10]), tonumber(ARGV[11]), tonumber(ARGV[12])
@@ -31,14 +47,6 @@ if nextOwner then
 end
 
 -- include state
-
--- Nobody else is in there: nothing but the key to remove.
-if held and depth == 0 and tomb == 0 and not nextOwner and q <= 0 and exp > now and xt <= now
-  and math.max(seq, token) <= us and used == tonumber(string.match(held, '^(%d+) ')) then
-  redis.call('DEL', KEYS[1])
-  return { 1, math.max(seq, token), now, 0, 0, 0 }
-end
-
 -- include machine
 
 touch()
@@ -94,4 +102,4 @@ if nextOwner and result == 1 and depth == 0 then
 end
 grant(nil, 0, inbox)
 if exists then finish() end
-return { result, before, now, n, q, more }
+return result .. ' ' .. str(before) .. ' ' .. str(now) .. ' ' .. str(n) .. ' ' .. q .. ' ' .. more

@@ -7,7 +7,7 @@
 -- ARGV[3]  highest token that the hold handed out
 -- ARGV[4]  depth
 --
--- Returns {1, token, now in ms, waiting}, or {0, 0, now, waiting} when the owner does not hold.
+-- Returns the numbers "1 token now waiting" (now in ms), or "0" when the owner does not hold.
 
 local DAY, SLACK = 86400000, 1000
 
@@ -22,9 +22,8 @@ local fields = redis.call('HMGET', KEYS[1], 'v', 'h:' .. owner, 'seq', 'q')
 if fields[1] ~= '1' and (fields[1] or redis.call('EXISTS', KEYS[1]) == 1) then
   return redis.error_reply('HFVERSION the key has protocol version ' .. (fields[1] or 'none') .. ', this client speaks version 1')
 end
-local q = tonumber(fields[4] or 0) or 0
 local w, deadline, mine = string.match(fields[2] or '', '^(%d+) %d+ (%d+) (%d+)$')
-if not w or tonumber(deadline) <= now then return { 0, 0, now, q } end
+if not w or tonumber(deadline) <= now then return '0' end
 
 -- A full memory never refuses PEXPIRE, and lets what follows it through.
 local ttl = redis.call('PTTL', KEYS[1])
@@ -32,7 +31,7 @@ if ttl == -1 then ttl = DAY + SLACK end
 redis.call('PEXPIRE', KEYS[1], math.max(ttl, lease + SLACK))
 deadline = math.max(tonumber(deadline), now + lease)
 redis.call('HSET', KEYS[1], 'h:' .. owner, w .. ' ' .. ARGV[4] .. ' ' .. string.format('%.0f', deadline) .. ' ' .. mine)
-if token > (tonumber(fields[3] or 0) or 0) then
+if token > (tonumber(fields[3] or mine) or 0) then
   redis.call('HSET', KEYS[1], 'seq', string.format('%.0f', token))
 end
-return { 1, tonumber(mine), now, q }
+return '1 ' .. mine .. ' ' .. string.format('%.0f', now) .. ' ' .. (fields[4] or 0)

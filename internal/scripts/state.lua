@@ -17,3 +17,21 @@ local used, exp, seq = number(fields[2]), number(fields[3]), number(fields[4])
 local q, head, tail = number(fields[5]), number(fields[6]), number(fields[7])
 local xt, lt = number(fields[8]), number(fields[10])
 local held, ticketed = fields[11], fields[12]
+
+-- holder parses "weight depth deadline token".
+local function holder(h)
+  local w, depth, deadline, token = string.match(h, '^(%d+) (%d+) (%d+) (%d+)$')
+  return number(w), number(depth), number(deadline), number(token)
+end
+
+-- A fast acquire left the sum of the weights, the earliest deadline and the last token to be found.
+if exists and not fields[2] then
+  local all = redis.call('HGETALL', KEYS[1])
+  for i = 1, #all, 2 do
+    if string.sub(all[i], 1, 2) == 'h:' then
+      local w, _, deadline, token = holder(all[i + 1])
+      used, seq = used + w, math.max(seq, token)
+      if exp == 0 or deadline < exp then exp = deadline end
+    end
+  end
+end

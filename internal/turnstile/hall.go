@@ -200,6 +200,9 @@ func (h *Hall) Message(payload string) {
 	}
 	v, ok := h.owners.Load(m.n)
 	if !ok {
+		if !m.revoked {
+			h.ghost(m.key, m.n)
+		}
 		return
 	}
 	o := v.(*owner)

@@ -124,6 +124,9 @@ func state(name string, now int64, fields map[string]string) hold.State {
 			}})
 		}
 	}
+	for _, o := range s.Holders { // of an only holder it is not written apart
+		s.Token = max(s.Token, o.Token)
+	}
 	slices.SortFunc(s.Holders, func(a, b hold.Holder) int { return cmp.Compare(a.Token, b.Token) })
 	slices.SortFunc(queue, func(a, b numbered) int { return cmp.Compare(a.n, b.n) })
 	for _, q := range queue {

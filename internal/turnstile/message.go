@@ -12,16 +12,18 @@ type grant struct {
 	claim time.Duration // how long the tenure lasts without renewal, from when it was given
 }
 
-// message is a parsed message of the inbox: "grant <owner> <token> <now> <deadline> <waiting>" or "revoked <owner>".
+// message is a parsed message of the inbox: "grant <owner> <token> <now> <deadline> <waiting> <key>" or
+// "revoked <owner>".
 type message struct {
 	revoked bool
 	client  string
 	n       uint64 // number of the owner
+	key     string // of a grant
 	grant   grant
 }
 
 func parseMessage(payload string) (message, bool) {
-	fields := strings.Split(payload, " ")
+	fields := strings.SplitN(payload, " ", 7) // a key may contain anything
 	if len(fields) < 2 {
 		return message{}, false
 	}
@@ -39,7 +41,7 @@ func parseMessage(payload string) (message, bool) {
 	case fields[0] == "revoked" && len(fields) == 2:
 		m.revoked = true
 		return m, true
-	case fields[0] != "grant" || len(fields) != 6:
+	case fields[0] != "grant" || len(fields) != 7:
 		return message{}, false
 	}
 	var numbers [4]int64 // token, now, deadline, waiting
@@ -54,6 +56,7 @@ func parseMessage(payload string) (message, bool) {
 	if numbers[0] == 0 || claim <= 0 || claim > (24*time.Hour).Milliseconds() {
 		return message{}, false
 	}
+	m.key = fields[6]
 	m.grant = grant{token: numbers[0], claim: time.Duration(claim) * time.Millisecond}
 	return m, true
 }

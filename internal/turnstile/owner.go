@@ -109,6 +109,7 @@ func (o *owner) answered(sent tenure.Instant, a scripts.Acquired, f *scripts.Fai
 		lease := o.req.Settings.Lease
 		o.granted(a.Token, sent.Add(lease-tenure.Margin(lease)), 0)
 	case scripts.Waiting:
+		t.haunted(o, a)
 		t.bases.add(sent, a.Seq)
 		if o.phase == holding {
 			return false // an older answer, overtaken by the push

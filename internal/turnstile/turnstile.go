@@ -32,6 +32,7 @@ type turnstile struct {
 	failure  error       // why the last attempt failed; nil once one was answered
 	failedAt time.Time   // when that was
 	failing  time.Time   // until when nothing is tried anew after a failure
+	sought   int64       // the last token at which ghosts were sought
 
 	// One ticket per client (Request.OneTicket): the candidate has it, the others wait here in local.
 	candidate *owner
@@ -78,6 +79,14 @@ func (b *bases) add(sent tenure.Instant, seq int64) {
 	if len(*b) > maxBases {
 		*b = slices.Delete(*b, 0, 1)
 	}
+}
+
+// last returns the last token that the answer sent last carried.
+func (b bases) last() int64 {
+	if len(b) == 0 {
+		return 0
+	}
+	return b[len(b)-1].seq
 }
 
 // before returns when the latest answer was sent that ran before the grant with that token.

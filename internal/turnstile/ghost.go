@@ -1,0 +1,70 @@
+package turnstile
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/holdfast-go/holdfast/hold"
+	"github.com/holdfast-go/holdfast/internal/scripts"
+	"github.com/holdfast-go/holdfast/internal/tenure"
+)
+
+// A ghost is an owner of this client that the server knows and the client does not any more. A failover to a replica that
+// missed its release, or a restart from an older file, brings it back; it would block the name like a crashed client's
+// for as long as its lease lasts. Releasing it is always right: an owner that the client has forgotten has ended,
+// and its number is never used again.
+
+// haunted looks for ghosts when an answer to a waiter gives reason: the last token went back; or nothing was granted
+// since the poll before, so that somebody holds for long, or a ghost does. Once for each last token, since looking
+// reads the whole hash.
+func (t *turnstile) haunted(o *owner, a scripts.Acquired) {
+	last := t.bases.last()
+	still := o.phase == waiting && o.ticket == a.Ticket && a.Seq == last
+	if !still && a.Seq >= last || t.sought == a.Seq || t.hall.isClosing() {
+		return
+	}
+	t.sought = a.Seq
+	h, key := t.hall, t.key
+	h.crew.Go(func() {
+		now, fields, f := h.cfg.Caller.Inspect(h.ctx, key)
+		if f != nil {
+			return
+		}
+		s := state("", now.UnixMilli(), fields)
+		for _, o := range s.Holders {
+			h.ghostly(key, o.Client, o.Owner)
+		}
+		for _, o := range s.Queue {
+			h.ghostly(key, o.Client, o.Owner)
+		}
+	})
+}
+
+// ghostly ends the owner if it is a ghost of this client.
+func (h *Hall) ghostly(key, client, owner string) {
+	if client != h.cfg.Client {
+		return
+	}
+	if n, err := strconv.ParseUint(strings.TrimPrefix(owner, client+":"), 10, 64); err == nil && h.ghost(key, n) {
+		h.log.warn("holdfast: the server knows what this client had released, has it lost data?", "key", key, "owner", owner)
+	}
+}
+
+// ghost releases the owner with that number unless the client knows it, and reports whether it does so.
+func (h *Hall) ghost(key string, n uint64) bool {
+	name := h.cfg.Caller.Name(key)
+	if name == "" || n == 0 || n > h.last.Load() || h.isClosing() {
+		return false // not ours: anybody may publish
+	}
+	t := h.enter(name, key)
+	o := &owner{hall: h, turn: t, req: &Request{Name: name, Key: key, Settings: hold.Settings{Terms: tenure.Terms{Lease: hold.DefaultLease}}},
+		n: n, id: h.cfg.Client + ":" + strconv.FormatUint(n, 10), phase: ended, known: true}
+	if _, known := h.owners.LoadOrStore(n, o); known {
+		t.mu.Unlock()
+		h.leave(t)
+		return false
+	}
+	o.undo() // forgets it in the end, which leaves the turnstile
+	t.mu.Unlock()
+	return true
+}
