@@ -93,7 +93,20 @@ func (in *Inbox) Missed() {
 	now := time.Now()
 	again := now.Sub(in.missed) < 3*in.cfg.Ping
 	in.missed = now
-	if ps := in.current; again && ps != nil && !in.closed && now.Sub(in.renewed) > in.cfg.Ping {
+	if again {
+		in.renewLocked(now)
+	}
+}
+
+// Renew subscribes anew: the server is not the one it was. It does not wait.
+func (in *Inbox) Renew() {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.renewLocked(time.Now())
+}
+
+func (in *Inbox) renewLocked(now time.Time) {
+	if ps := in.current; ps != nil && !in.closed && now.Sub(in.renewed) > in.cfg.Ping {
 		in.renewed = now
 		in.wg.Go(func() { _ = ps.Close() }) // Receive fails now, and run goes on
 	}

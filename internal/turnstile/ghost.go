@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/holdfast-go/holdfast/hold"
-	"github.com/holdfast-go/holdfast/internal/scripts"
 	"github.com/holdfast-go/holdfast/internal/tenure"
 )
 
@@ -14,17 +13,37 @@ import (
 // for as long as its lease lasts. Releasing it is always right: an owner that the client has forgotten has ended,
 // and its number is never used again.
 
-// haunted looks for ghosts when an answer to a waiter gives reason: the last token went back; or nothing was granted
-// since the poll before, so that somebody holds for long, or a ghost does. Once for each last token, since looking
-// reads the whole hash.
-func (t *turnstile) haunted(o *owner, a scripts.Acquired) {
-	last := t.bases.last()
-	still := o.phase == waiting && o.ticket == a.Ticket && a.Seq == last
-	if !still && a.Seq >= last || t.sought == a.Seq || t.hall.isClosing() {
+// numbered takes in a new ticket, told by the answer to a request that was sent at the given instant. A smaller number
+// than one that was known by then proves that the server went back: ghosts are sought, and the inbox may listen to the
+// wrong server, too.
+func (t *turnstile) numbered(ticket int64, sent tenure.Instant) {
+	back := ticket < t.top && sent.After(t.topAt)
+	if back || ticket > t.top {
+		t.top, t.topAt = ticket, tenure.Now()
+	}
+	if back {
+		if in := t.hall.cfg.Inbox; in != nil {
+			in.Renew()
+		}
+		t.seekGhosts()
+	}
+}
+
+// stalled takes in that a poll of o found nothing granted since the poll before: somebody holds for long, or a ghost does.
+// Ghosts are sought once for each last token, since looking reads the whole hash.
+func (t *turnstile) stalled(seq int64) {
+	if t.sought != seq {
+		t.sought = seq
+		t.seekGhosts()
+	}
+}
+
+// seekGhosts looks for ghosts in the name's hash and releases them, in the background.
+func (t *turnstile) seekGhosts() {
+	h, key := t.hall, t.key
+	if h.isClosing() {
 		return
 	}
-	t.sought = a.Seq
-	h, key := t.hall, t.key
 	h.crew.Go(func() {
 		now, fields, f := h.cfg.Caller.Inspect(h.ctx, key)
 		if f != nil {

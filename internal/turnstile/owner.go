@@ -109,7 +109,13 @@ func (o *owner) answered(sent tenure.Instant, a scripts.Acquired, f *scripts.Fai
 		lease := o.req.Settings.Lease
 		o.granted(a.Token, sent.Add(lease-tenure.Margin(lease)), 0)
 	case scripts.Waiting:
-		t.haunted(o, a)
+		if o.phase == waiting && o.ticket == a.Ticket {
+			if a.Seq == t.bases.last() {
+				t.stalled(a.Seq)
+			}
+		} else {
+			t.numbered(a.Ticket, sent)
+		}
 		t.bases.add(sent, a.Seq)
 		if o.phase == holding {
 			return false // an older answer, overtaken by the push

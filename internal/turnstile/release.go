@@ -194,6 +194,7 @@ func (o *owner) requeued(sent tenure.Instant, r scripts.Released, f *scripts.Fai
 			o.unknown = sent
 		}
 	case f == nil && r.Ticket > 0:
+		t.numbered(r.Ticket, sent)
 		t.bases.add(sent, r.Seq)
 		o.known = true
 		if o.phase == ended {

@@ -22,17 +22,19 @@ type turnstile struct {
 
 	mu       sync.Mutex // guards what follows, the owners of this turnstile and their waiters
 	bases    bases
-	line     line        // owners that ask or wait
-	holders  []*owner    // owners that hold
-	pollAt   time.Time   // when the owner with the lowest ticket asks again
-	askAt    time.Time   // when the owners without an answer ask again
-	timer    *time.Timer // fires at the earlier of the two
-	armed    time.Time   // when it does; zero: not set
-	failures int         // attempts that failed in a row
-	failure  error       // why the last attempt failed; nil once one was answered
-	failedAt time.Time   // when that was
-	failing  time.Time   // until when nothing is tried anew after a failure
-	sought   int64       // the last token at which ghosts were sought
+	line     line           // owners that ask or wait
+	holders  []*owner       // owners that hold
+	pollAt   time.Time      // when the owner with the lowest ticket asks again
+	askAt    time.Time      // when the owners without an answer ask again
+	timer    *time.Timer    // fires at the earlier of the two
+	armed    time.Time      // when it does; zero: not set
+	failures int            // attempts that failed in a row
+	failure  error          // why the last attempt failed; nil once one was answered
+	failedAt time.Time      // when that was
+	failing  time.Time      // until when nothing is tried anew after a failure
+	sought   int64          // the last token at which ghosts were sought
+	top      int64          // the highest ticket told by an answer since the server last went back
+	topAt    tenure.Instant // when it was told
 
 	// One ticket per client (Request.OneTicket): the candidate has it, the others wait here in local.
 	candidate *owner
@@ -81,7 +83,7 @@ func (b *bases) add(sent tenure.Instant, seq int64) {
 	}
 }
 
-// last returns the last token that the answer sent last carried.
+// last returns the last token of the answer sent last.
 func (b bases) last() int64 {
 	if len(b) == 0 {
 		return 0
