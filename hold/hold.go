@@ -74,7 +74,7 @@ func (h *Hold) Token() int64 {
 	if h == nil {
 		return 0
 	}
-	return h.share.Tenure().Token()
+	return h.share.Token()
 }
 
 // Deadline returns when the hold will be lost if no further renewal goes through. It comes before the server's.
@@ -112,7 +112,7 @@ func (h *Hold) LogValue() slog.Value {
 		slog.String("name", h.Name()),
 		slog.String("owner", h.share.Tenure().Owner),
 		slog.Int64("token", h.Token()),
-		slog.Duration("held", h.share.Tenure().Since().Since()),
+		slog.Duration("held", h.share.Since().Since()),
 	}
 	if err := h.Err(); err != nil {
 		attrs = append(attrs, slog.String("ended", err.Error()))
@@ -130,3 +130,6 @@ func (h *Hold) String() string {
 
 // Keeper returns who does the hold's traffic, for the packages of this library.
 func (h *Hold) Keeper() Keeper { return h.keeper }
+
+// Share returns the hold's part of its tenure, likewise.
+func (h *Hold) Share() *tenure.Share { return h.share }

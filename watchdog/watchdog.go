@@ -248,7 +248,7 @@ func (w *Watchdog) renew(batch []*Watch) {
 		t := v.tenure
 		depth, _ := t.Level()
 		rs[i] = scripts.Renew{
-			Key: v.key, Owner: t.Owner, Lease: t.Terms.Lease, Token: t.Token(), Depth: depth,
+			Key: v.key, Owner: t.Owner, Lease: t.Terms.Lease, Token: t.Last(), Depth: depth,
 			Acks: scripts.Acks{Replicas: t.Terms.Replicas, Timeout: t.Terms.ReplicaTimeout},
 		}
 		if w.looksOnly(v) {

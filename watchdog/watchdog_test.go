@@ -70,7 +70,7 @@ func start(t *testing.T, answer func(scripts.Renew) (scripts.Renewed, *scripts.F
 
 func lasting(owner string, terms tenure.Terms) *tenure.Tenure {
 	now := tenure.Now()
-	return tenure.New("n", owner, terms, 1, now, now.Add(terms.Lease-tenure.Margin(terms.Lease)), nil)
+	return tenure.New("n", owner, &terms, 1, now, now.Add(terms.Lease-tenure.Margin(terms.Lease)), nil)
 }
 
 func TestALeaseIsRenewedEveryThirdOfItOrSooner(t *testing.T) {
@@ -197,7 +197,7 @@ func TestAClaimIsRenewedAfterAThirdOrAtOnceIfLittleIsLeft(t *testing.T) {
 			s, w := start(t, granted)
 			began := time.Now()
 			now := tenure.Now()
-			of := tenure.New("n", "c:1", tenure.Terms{Lease: 20 * time.Second}, 1, now, now.Add(left), nil)
+			of := tenure.New("n", "c:1", &tenure.Terms{Lease: 20 * time.Second}, 1, now, now.Add(left), nil)
 			w.AddClaim(of, "k", 3*time.Second)
 			time.Sleep(10 * time.Second)
 			if times := s.times("c:1", began); len(times) < 2 || times[0] != want {
@@ -216,7 +216,7 @@ func TestAClaimOfAFixedLeaseIsRenewedAtOnce(t *testing.T) {
 		s, w := start(t, granted)
 		began := time.Now()
 		now := tenure.Now()
-		of := tenure.New("n", "c:1", tenure.Terms{Lease: 20 * time.Second, Fixed: true}, 1, now, now.Add(2*time.Second), nil)
+		of := tenure.New("n", "c:1", &tenure.Terms{Lease: 20 * time.Second, Fixed: true}, 1, now, now.Add(2*time.Second), nil)
 		share, _ := of.Join(1)
 		w.AddClaim(of, "k", 3*time.Second)
 		<-share.Done()
@@ -279,7 +279,7 @@ func TestAHangingFirstRenewalDoesNotLoseAClaim(t *testing.T) {
 			return granted(r)
 		})
 		now := tenure.Now()
-		of := tenure.New("n", "c:1", tenure.Terms{Lease: 30 * time.Second}, 1, now, now.Add(2700*time.Millisecond), nil)
+		of := tenure.New("n", "c:1", &tenure.Terms{Lease: 30 * time.Second}, 1, now, now.Add(2700*time.Millisecond), nil)
 		w.AddClaim(of, "k", 3*time.Second)
 		time.Sleep(time.Minute)
 		if !of.Alive() {
@@ -295,7 +295,7 @@ func TestAHoldFromASlowAnswerIsRenewedAtOnce(t *testing.T) {
 		s, w := start(t, granted)
 		began := time.Now()
 		now := tenure.Now()
-		of := tenure.New("n", "c:1", tenure.Terms{Lease: 3 * time.Second}, 1, now, now.Add(700*time.Millisecond), nil)
+		of := tenure.New("n", "c:1", &tenure.Terms{Lease: 3 * time.Second}, 1, now, now.Add(700*time.Millisecond), nil)
 		w.Add(of, "k")
 		time.Sleep(time.Minute)
 		if times := s.times("c:1", began); !of.Alive() || times[0] != 0 {

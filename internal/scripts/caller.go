@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -15,20 +17,37 @@ import (
 // it. But a socket that is never given up would be lost to a half-open connection.
 const maxRead = 10 * time.Second
 
+// briefRead is the longest ReadTimeout with which callers send by themselves: they cannot be called back meanwhile.
+const briefRead = 3 * time.Second
+
 // Caller sends scripts. Safe for concurrent use.
 type Caller struct {
-	rdb    redis.UniversalClient
-	prefix string // of keys and channels
+	rdb     redis.UniversalClient
+	prefix  string       // of keys and channels
+	inboxes string       // prefix of the inbox channels
+	brief   bool         // a reply is waited for so briefly that a caller may do it himself
+	flying  atomic.Int64 // calls that are waited for
+	trip    trip
+	warm    atomic.Bool // a call was answered
+	senders sync.Map    // node → *sender
+	quit    chan struct{}
+
+	mu      sync.Mutex // guards what follows, against workers that start during Close
+	closed  bool
+	workers sync.WaitGroup
 }
 
 // NewCaller returns a Caller on rdb. Keys and channels start with prefix.
 func NewCaller(rdb redis.UniversalClient, prefix string) *Caller {
-	if c, ok := rdb.(*redis.Client); ok {
-		if t := c.Options().ReadTimeout; t <= 0 || t > maxRead {
-			rdb = c.WithTimeout(maxRead) // shares the pool, but not the hooks
+	c := &Caller{rdb: rdb, prefix: prefix, inboxes: prefix + "inbox:", quit: make(chan struct{})}
+	if single, ok := rdb.(*redis.Client); ok {
+		t := single.Options().ReadTimeout
+		c.brief = t > 0 && t <= briefRead
+		if t <= 0 || t > maxRead {
+			c.rdb = single.WithTimeout(maxRead) // shares the pool, but not the hooks
 		}
 	}
-	return &Caller{rdb: rdb, prefix: prefix}
+	return c
 }
 
 // Key returns the key of a name of the given kind.
@@ -45,42 +64,24 @@ func (c *Caller) Name(key string) string {
 }
 
 // Inbox returns the channel on which a client gets its grants.
-func (c *Caller) Inbox(client string) string { return c.inboxes() + client }
-
-func (c *Caller) inboxes() string { return c.prefix + "inbox:" }
-
-// call is a script with its arguments.
-type call struct {
-	script *script
-	key    string
-	args   []any
-}
-
-// once is a command that go-redis sends once: a script whose reply was lost may have run, and what follows
-// from that is ours to decide. The replies of the scripts are numbers in a string.
-type once struct{ *redis.StringCmd }
-
-// NoRetry keeps go-redis from sending the command again.
-func (once) NoRetry() bool { return true }
-
-func (c *call) command(ctx context.Context, verb, text string) once {
-	args := make([]any, 0, 4+len(c.args))
-	args = append(args, verb, text, 1, c.key)
-	return once{redis.NewStringCmd(ctx, append(args, c.args...)...)}
-}
+func (c *Caller) Inbox(client string) string { return c.inboxes + client }
 
 // run makes one attempt. EVALSHA becomes EVAL where the server does not know the script (yet, or any more).
 func (c *Caller) run(ctx context.Context, s *call) (string, *Failure) {
-	cmd := s.command(ctx, "evalsha", s.script.sha)
-	err := c.rdb.Process(ctx, cmd)
-	if redis.HasErrorPrefix(err, "NOSCRIPT") {
-		cmd = s.command(ctx, "eval", s.script.text)
-		err = c.rdb.Process(ctx, cmd)
+	c.flying.Add(1)
+	began := time.Now()
+	defer func() {
+		c.flying.Add(-1)
+		c.trip.took(time.Since(began))
+	}()
+	err := c.rdb.Process(ctx, s.prepare(ctx, false))
+	if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
+		err = c.rdb.Process(ctx, s.prepare(ctx, true))
 	}
 	if err != nil {
 		return "", c.failed(ctx, err)
 	}
-	return cmd.Val(), nil
+	return s.command.Val(), nil
 }
 
 // runAll makes one attempt for each call, in one write. Calls to the same key run in the given order.
@@ -130,26 +131,21 @@ func (c *Caller) pipeline(ctx context.Context, rdb redis.UniversalClient, calls 
 	for i := range calls {
 		todo[i] = i
 	}
-	for _, verb := range []string{"evalsha", "eval"} {
+	for _, whole := range []bool{false, true} {
 		pipe := rdb.Pipeline()
-		cmds := make([]once, len(todo))
-		for k, i := range todo {
-			text := calls[i].script.sha
-			if verb == "eval" {
-				text = calls[i].script.text
-			}
-			cmds[k] = calls[i].command(ctx, verb, text)
-			_ = pipe.Process(ctx, cmds[k])
+		for _, i := range todo {
+			_ = pipe.Process(ctx, calls[i].prepare(ctx, whole))
 		}
 		if last != nil {
 			last(pipe)
 		}
 		_, err := pipe.Exec(ctx)
 		var unknown []int // to the server's script cache
-		for k, i := range todo {
-			switch e := cmds[k].Err(); {
-			case e == nil && (err == nil || len(cmds[k].Val()) > 0):
-				replies[i], failures[i] = cmds[k].Val(), nil
+		for _, i := range todo {
+			cmd := &calls[i].command
+			switch e := cmd.Err(); {
+			case e == nil && (err == nil || cmd.Val() != ""):
+				replies[i], failures[i] = cmd.Val(), nil
 			case e == nil: // the pipeline failed before this command was answered
 				failures[i] = c.failed(ctx, err)
 			default:

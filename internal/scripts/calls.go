@@ -38,6 +38,7 @@ type Acquired struct {
 	Status  Status
 	Token   int64         // of the hold
 	Earlier bool          // the hold was given before this run of the script
+	Ahead   bool          // its token is ahead of the server's clock
 	Seq     int64         // the last token given on this name
 	ExpIn   time.Duration // until the earliest deadline among the holders; 0: unknown
 	Waiting int           // tickets in the queue
@@ -46,9 +47,16 @@ type Acquired struct {
 }
 
 func (c *Caller) acquire(a *Acquire) *call {
-	return &call{script: &acquireScript, key: a.Key, args: []any{
-		a.Owner, a.Weight, a.Capacity, a.Depth, millis(a.Lease), millis(a.Window), millis(a.Claim), c.inboxes(),
-	}}
+	s := newCall(&acquireScript, a.Key)
+	s.text(a.Owner)
+	s.number(a.Weight)
+	s.number(a.Capacity)
+	s.number(int64(a.Depth))
+	s.number(millis(a.Lease))
+	s.number(millis(a.Window))
+	s.number(millis(a.Claim))
+	s.text(c.inboxes)
+	return s
 }
 
 func acquired(reply string, f *Failure) (Acquired, *Failure) {
@@ -60,17 +68,19 @@ func acquired(reply string, f *Failure) (Acquired, *Failure) {
 		r[3] = r[1]
 	}
 	return Acquired{
-		Status: Status(r[0]), Token: r[1], Earlier: r[1] < r[2]*1000, Seq: r[3], ExpIn: time.Duration(r[4]) * time.Millisecond,
+		Status: Status(r[0]), Token: r[1], Earlier: r[1] < r[2]*1000, Ahead: r[2] > 0 && r[1] > r[2]*1000+999, Seq: r[3], ExpIn: time.Duration(r[4]) * time.Millisecond,
 		Waiting: int(r[5]), Ticket: r[6], Head: r[7] == 0,
 	}, nil
 }
 
 // Acquire makes one attempt.
 func (c *Caller) Acquire(ctx context.Context, a Acquire) (Acquired, *Failure) {
+	s := c.acquire(&a)
+	defer s.free()
 	if a.Acks.Replicas == 0 {
-		return acquired(c.run(ctx, c.acquire(&a)))
+		return acquired(c.run(ctx, s))
 	}
-	replies, failures, short := c.runAcked(ctx, []*call{c.acquire(&a)}, a.Acks)
+	replies, failures, short := c.runAcked(ctx, []*call{s}, a.Acks)
 	answer, f := acquired(replies[0], failures[0])
 	if f == nil && answer.Status == Held && short != nil {
 		return Acquired{}, short
@@ -88,6 +98,7 @@ func (c *Caller) AcquireAll(ctx context.Context, as []Acquire) ([]Acquired, []*F
 	answers := make([]Acquired, len(as))
 	for i := range as {
 		answers[i], failures[i] = acquired(replies[i], failures[i])
+		calls[i].free()
 	}
 	return answers, failures
 }
@@ -105,29 +116,50 @@ type Release struct {
 
 // Released is its answer.
 type Released struct {
-	Ended  bool  // this run ended the hold or the level
-	Left   bool  // this run removed a ticket
-	Seq    int64 // the last token given before the grants of this run
-	Ticket int64 // of Next, 0 if it was not queued
-	More   bool  // grants were left: send it again
+	Ended   bool  // this run ended the hold or the level
+	Left    bool  // this run removed a ticket
+	Seq     int64 // the last token given before the grants of this run
+	Ticket  int64 // of Next, 0 if it was not queued
+	Waiting int   // tickets in the queue
+	More    bool  // grants were left: send it again
+}
+
+func (c *Caller) release(r *Release) *call {
+	s := newCall(&releaseScript, r.Key)
+	s.text(r.Owner)
+	s.number(int64(r.Depth))
+	s.number(max(r.Weight, 1))
+	s.number(millis(r.Tomb))
+	s.number(r.Token)
+	s.text(c.inboxes)
+	force := int64(0)
+	if r.Force {
+		force = 1
+	}
+	s.number(force)
+	if n := r.Next; n != nil {
+		s.text(n.Owner)
+		s.number(n.Weight)
+		s.number(n.Capacity)
+		s.number(millis(n.Claim))
+		s.number(millis(n.Window))
+	}
+	return s
+}
+
+func released(reply string, f *Failure) (Released, *Failure) {
+	r, f := numbers(reply, f)
+	if f != nil {
+		return Released{}, f
+	}
+	return Released{Ended: r[0] == 1, Left: r[0] == 2, Seq: r[1], Ticket: r[3], Waiting: int(r[4]), More: r[5] == 1}, nil
 }
 
 // Release makes one attempt.
 func (c *Caller) Release(ctx context.Context, r Release) (Released, *Failure) {
-	force := 0
-	if r.Force {
-		force = 1
-	}
-	args := []any{r.Owner, r.Depth, max(r.Weight, 1), millis(r.Tomb), r.Token, c.inboxes(), force}
-	if n := r.Next; n != nil {
-		args = append(args, n.Owner, n.Weight, n.Capacity, millis(n.Claim), millis(n.Window))
-	}
-	text, f := c.run(ctx, &call{script: &releaseScript, key: r.Key, args: args})
-	n, f := numbers(text, f)
-	if f != nil {
-		return Released{}, f
-	}
-	return Released{Ended: n[0] == 1, Left: n[0] == 2, Seq: n[1], Ticket: n[3], More: n[5] == 1}, nil
+	s := c.release(&r)
+	defer s.free()
+	return released(c.run(ctx, s))
 }
 
 // Renew is a call of renew.lua.
@@ -146,13 +178,30 @@ type Renewed struct {
 	Waiting int
 }
 
+func renewal(r *Renew) *call {
+	s := newCall(&renewScript, r.Key)
+	s.text(r.Owner)
+	s.number(millis(r.Lease))
+	s.number(r.Token)
+	s.number(int64(max(r.Depth, 1)))
+	return s
+}
+
+func renewed(reply string, f *Failure) (Renewed, *Failure) {
+	r, f := numbers(reply, f)
+	if f != nil {
+		return Renewed{}, f
+	}
+	return Renewed{Held: r[0] == 1, Token: r[1], Waiting: int(r[3])}, nil
+}
+
 // RenewAll makes one attempt for each, in one write, over connections that users' blocking commands do not use up.
 // With acknowledgements asked for, all keys must live on one node.
 func (c *Caller) RenewAll(ctx context.Context, rs []Renew) ([]Renewed, []*Failure) {
 	calls := make([]*call, len(rs))
 	var acks Acks
 	for i, r := range rs {
-		calls[i] = &call{script: &renewScript, key: r.Key, args: []any{r.Owner, millis(r.Lease), r.Token, max(r.Depth, 1)}}
+		calls[i] = renewal(&r)
 		acks = Acks{max(acks.Replicas, r.Acks.Replicas), max(acks.Timeout, r.Acks.Timeout)}
 	}
 	var replies []string
@@ -165,11 +214,10 @@ func (c *Caller) RenewAll(ctx context.Context, rs []Renew) ([]Renewed, []*Failur
 	}
 	answers := make([]Renewed, len(rs))
 	for i := range replies {
-		var r reply
-		if r, failures[i] = numbers(replies[i], failures[i]); failures[i] != nil {
+		calls[i].free()
+		if answers[i], failures[i] = renewed(replies[i], failures[i]); failures[i] != nil {
 			continue
 		}
-		answers[i] = Renewed{Held: r[0] == 1, Token: r[1], Waiting: int(r[3])}
 		if answers[i].Held && short != nil && short.acks < rs[i].Acks.Replicas {
 			failures[i] = &Failure{err: short.err, Transient: true, Unknown: true}
 		}

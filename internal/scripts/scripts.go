@@ -47,12 +47,16 @@ func strip(text string) string {
 	return b.String()
 }
 
-type script struct{ text, sha string }
+type script struct {
+	text, sha string
+	hash      any // sha, as an argument
+}
 
 func load(name string) script {
 	text := Source(name)
 	sum := sha1.Sum([]byte(text))
-	return script{text: text, sha: hex.EncodeToString(sum[:])}
+	sha := hex.EncodeToString(sum[:])
+	return script{text: text, sha: sha, hash: sha}
 }
 
 var (

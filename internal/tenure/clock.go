@@ -5,72 +5,63 @@ import (
 	"time"
 )
 
-// Instant is one moment read from two clocks: the monotonic clock of package time, which stands still
-// while the machine is suspended, and a clock that does not. A deadline has passed when either says so.
-type Instant struct {
-	mono time.Time
-	boot time.Duration // zero where the system has no such clock
-}
+// Instant is one moment of a clock that goes on while the machine is suspended, where the system has one (Linux);
+// elsewhere it is the monotonic clock of package time. The zero Instant is none.
+type Instant struct{ ns int64 }
 
-var ignoreSuspends atomic.Bool
+var (
+	ignoreSuspends atomic.Bool
+	start          = time.Now()
+)
 
-// IgnoreSuspends stops reading the second clock: in virtual time (testing/synctest) it would count real time.
+// IgnoreSuspends reads the clock of package time instead: in virtual time (testing/synctest) the other would count real
+// time.
 func IgnoreSuspends() { ignoreSuspends.Store(true) }
 
-// SeesSuspends reports whether there is a second clock.
-func SeesSuspends() bool { return Now().boot != 0 }
+// SeesSuspends reports whether the clock counts the time for which the machine is suspended.
+func SeesSuspends() bool { return !ignoreSuspends.Load() && sinceBoot() != 0 }
 
-// Now reads both clocks.
+// Now reads the clock.
 func Now() Instant {
-	i := Instant{mono: time.Now()}
 	if !ignoreSuspends.Load() {
-		i.boot = sinceBoot()
-	}
-	return i
-}
-
-// Add returns i moved by d.
-func (i Instant) Add(d time.Duration) Instant {
-	i.mono = i.mono.Add(d)
-	if i.boot != 0 {
-		if i.boot += d; d > 0 && i.boot < 0 { // beyond what a Duration can count: never
-			i.boot = 0
+		if ns := sinceBoot(); ns != 0 {
+			return Instant{int64(ns)}
 		}
 	}
-	return i
+	return Instant{int64(time.Since(start)) + 1<<60} // virtual time begins in 2000: never 0
+}
+
+// Add returns i moved by d; beyond what can be counted, the last instant there is.
+func (i Instant) Add(d time.Duration) Instant {
+	ns := i.ns + int64(d)
+	if d > 0 && ns < i.ns {
+		ns = 1<<63 - 1
+	}
+	return Instant{ns}
 }
 
 // IsZero reports whether i was never set.
-func (i Instant) IsZero() bool { return i.mono.IsZero() }
+func (i Instant) IsZero() bool { return i.ns == 0 }
 
 // After reports whether i is later than j.
-func (i Instant) After(j Instant) bool { return i.mono.After(j.mono) }
+func (i Instant) After(j Instant) bool { return i.ns > j.ns }
 
-// Since returns the time that has passed since i, by the clock that saw more of it.
-func (i Instant) Since() time.Duration { return -i.Until() }
+// Since returns the time that has passed since i.
+func (i Instant) Since() time.Duration { return Now().Sub(i) }
 
-// Until returns how long it is until i, by the clock that sees it coming sooner; negative when it has passed.
+// Until returns how long it is until i; negative when it has passed.
 func (i Instant) Until() time.Duration { return i.Sub(Now()) }
 
-// Sub returns how much later i is than j, by the clock that sees less between them.
-func (i Instant) Sub(j Instant) time.Duration {
-	d := i.mono.Sub(j.mono)
-	if i.boot != 0 && j.boot != 0 {
-		d = min(d, i.boot-j.boot)
-	}
-	return d
-}
+// Sub returns how much later i is than j.
+func (i Instant) Sub(j Instant) time.Duration { return time.Duration(i.ns - j.ns) }
 
 // Time returns i as a time of package time.
-func (i Instant) Time() time.Time { return i.mono }
+func (i Instant) Time() time.Time { return time.Now().Add(i.Until()) }
 
-// Earlier returns the earlier of two instants, by each clock.
+// Earlier returns the earlier of two instants.
 func Earlier(i, j Instant) Instant {
-	if j.mono.Before(i.mono) {
-		i.mono = j.mono
-	}
-	if i.boot == 0 || j.boot != 0 && j.boot < i.boot {
-		i.boot = j.boot
+	if j.ns < i.ns {
+		return j
 	}
 	return i
 }

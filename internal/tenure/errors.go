@@ -30,8 +30,11 @@ type Named struct {
 	Err  error
 }
 
-// InLock names the lock in an error, once.
+// InLock names the lock in an error, once; nil stays nil.
 func InLock(name string, err error) error {
+	if err == nil {
+		return nil
+	}
 	if n, ok := errors.AsType[*Named](err); ok && n.Name == name {
 		return err
 	}

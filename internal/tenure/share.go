@@ -1,17 +1,25 @@
 package tenure
 
-import "slices"
+import "time"
 
 // Share is one hold's part of a tenure. It ends when it leaves or with the tenure. Safe for concurrent use.
 type Share struct {
 	tenure *Tenure
 	weight int64
+	token  int64
+	since  Instant
 
 	// Guarded by the tenure's mutex.
+	next     *Share // of the shares that last
 	err      error
 	done     chan struct{} // made when first asked for
-	watchers map[int]func(error)
-	nextID   int
+	watchers *watchers     // likewise
+}
+
+// watchers are told when a share ends.
+type watchers struct {
+	funcs  map[int]func(error)
+	nextID int
 }
 
 // closedChan is what Done of a share that ended before anybody asked returns.
@@ -22,10 +30,18 @@ func (s *Share) Tenure() *Tenure { return s.tenure }
 
 // Err returns nil while the share lasts, then why it ended.
 func (s *Share) Err() error {
-	s.tenure.Alive()
-	s.tenure.mu.Lock()
-	defer s.tenure.mu.Unlock()
-	return s.err
+	t := s.tenure
+	t.mu.Lock()
+	err, past := s.err, t.pastLocked(Now())
+	t.mu.Unlock()
+	switch {
+	case err != nil:
+		return InLock(t.Name, err)
+	case past:
+		t.End(nil)
+		return s.Err()
+	}
+	return nil
 }
 
 // Left reports whether the share has ended, without looking at the clock.
@@ -53,55 +69,127 @@ func (s *Share) OnEnd(f func(cause error)) (stop func()) {
 	s.tenure.mu.Lock()
 	if err := s.err; err != nil {
 		s.tenure.mu.Unlock()
-		f(err)
+		f(InLock(s.tenure.Name, err))
 		return func() {}
 	}
 	if s.watchers == nil {
-		s.watchers = make(map[int]func(error))
+		s.watchers = &watchers{funcs: make(map[int]func(error))}
 	}
-	id := s.nextID
-	s.nextID++
-	s.watchers[id] = f
+	ws := s.watchers
+	id := ws.nextID
+	ws.nextID++
+	ws.funcs[id] = f
 	s.tenure.mu.Unlock()
 	return func() {
 		s.tenure.mu.Lock()
 		defer s.tenure.mu.Unlock()
-		delete(s.watchers, id)
+		if s.watchers != nil { // else they are being called
+			delete(ws.funcs, id)
+		}
 	}
 }
+
+// Join adds a share beside s, of the same session. It fails with the cause once the tenure has ended, with s's if that
+// ended and left nothing of its session behind, and with ErrUpgrade when no share has so much weight.
+func (s *Share) Join(weight int64) (*Share, error) {
+	t := s.tenure
+	if !t.Alive() {
+		return nil, t.Cause()
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	depth, has := t.levelLocked()
+	switch {
+	case t.cause != nil:
+		return nil, InLock(t.Name, t.cause)
+	case s.err != nil && (depth == 0 || t.first.token != s.token):
+		return nil, InLock(t.Name, s.err)
+	case weight > has:
+		return nil, ErrUpgrade
+	}
+	joined := new(Share)
+	t.addLocked(joined, weight, Now())
+	return joined, nil
+}
+
+// Token returns the fencing token.
+func (s *Share) Token() int64 { return s.token }
+
+// Since returns when the share began, as its client knows it.
+func (s *Share) Since() Instant { return s.since }
 
 // Leave ends the share as released, and tells what is left of the tenure. With nothing left the tenure has
 // ended too, and its server side is the caller's to release. It fails with the reason if the share had
 // ended before.
 func (s *Share) Leave() (depth int, weight int64, err error) {
+	_, depth, weight, err = s.leave(0)
+	return depth, weight, err
+}
+
+// Pass is Leave, but where that would end the tenure a new session begins instead, with the share that is returned, if the
+// tenure lasts for another need. Nil: as after Leave.
+func (s *Share) Pass(need time.Duration) (next *Share, depth int, weight int64, err error) {
+	return s.leave(need)
+}
+
+func (s *Share) leave(need time.Duration) (next *Share, depth int, weight int64, err error) {
 	t := s.tenure
-	t.Alive() // a deadline that has passed unnoticed is a loss, not a release
+	now := Now()
 	t.mu.Lock()
-	if s.err != nil {
+	if s.err != nil || t.pastLocked(now) { // a deadline that has passed unnoticed is a loss, not a release
 		t.mu.Unlock()
-		return 0, 0, s.err
+		return nil, 0, 0, s.Err()
 	}
-	s.err = InLock(t.Name, ErrReleased)
-	t.shares = slices.DeleteFunc(t.shares, func(o *Share) bool { return o == s })
+	s.err = ErrReleased
+	t.removeLocked(s)
 	depth, weight = t.levelLocked()
-	if depth == 0 {
+	switch {
+	case depth > 0:
+	case need > 0 && t.deadline.Sub(now) >= need && t.last < t.boundLocked(now):
+		t.last++
+		next = new(Share)
+		t.addLocked(next, s.weight, now)
+	default:
 		t.cause = s.err
 	}
+	silent := s.done == nil && s.watchers == nil
 	t.mu.Unlock()
-	s.announce()
-	return depth, weight, nil
+	if !silent {
+		s.announce()
+	}
+	return next, depth, weight, nil
+}
+
+// boundLocked is what the token of a session must not exceed. The server may give its next token at any moment, by its own
+// clock: a token handed out here must be smaller. The tenure's token was the server's µs when it was given, which
+// was before the client knew of it, and a clock that is an eighth too fast is allowed for. The server's next
+// token is greater than this bound even if it never hears of the tokens handed out.
+func (t *Tenure) boundLocked(now Instant) int64 {
+	us := now.Sub(t.since).Microseconds()
+	return t.token + us - us/8
+}
+
+func (t *Tenure) removeLocked(s *Share) {
+	for at := &t.first; *at != nil; at = &(*at).next {
+		if *at == s {
+			*at, s.next = s.next, nil
+			return
+		}
+	}
 }
 
 // announce closes Done and calls the watchers, once. The share's err is set, so neither changes any more.
 func (s *Share) announce() {
 	s.tenure.mu.Lock()
-	watchers, done := s.watchers, s.done
+	ws, done, err := s.watchers, s.done, InLock(s.tenure.Name, s.err)
 	s.watchers = nil
 	s.tenure.mu.Unlock()
 	if done != nil {
 		close(done)
 	}
-	for _, f := range watchers {
-		f(s.err)
+	if ws != nil {
+		for _, f := range ws.funcs {
+			f(err)
+		}
 	}
 }

@@ -21,37 +21,55 @@ type Terms struct {
 	ReplicaTimeout time.Duration // how long that is waited for
 }
 
-// Tenure is one stretch of possession. The zero value is not usable; see New. Safe for concurrent use.
+// Tenure is one stretch of possession at the server. Its holds share it in sessions: those of one session are re-entries
+// of each other and have one token; a session begins when the tenure is passed on inside the client, after the
+// one before has ended. The zero value is not usable; see New. Safe for concurrent use.
 type Tenure struct {
 	Name  string // what the user locked
 	Owner string // its identity at the server, "<client id>:<n>"
-	Terms Terms
+	Terms *Terms // not changed any more
 
-	token    int64
-	since    Instant
-	limit    Instant // the end set by MaxHold; zero: none
-	onEnd    func(cause error)
-	renewErr string // guarded by mu, like all that follows
+	token int64   // the server's
+	since Instant // when the client knew of it
+	limit Instant // the end set by MaxHold; zero: none
+	onEnd Ender
 
-	mu       sync.Mutex
+	mu       sync.Mutex // guards what follows, and every share
 	deadline Instant
-	shares   []*Share
-	cause    error // set once, when the tenure ended
+	last     int64  // token of the latest session
+	first    *Share // of the shares that last
+	cause    error  // set once, when the tenure ended
+	renewErr error
 }
 
-// New returns a tenure that began at since and lasts until deadline, unless it is prolonged. onEnd is called
-// once, without locks, when it ends other than by the release of its last share.
-func New(name, owner string, terms Terms, token int64, since, deadline Instant, onEnd func(cause error)) *Tenure {
-	t := &Tenure{Name: name, Owner: owner, Terms: terms, token: token, since: since, deadline: deadline, onEnd: onEnd}
+// Ender is told once, without locks, when a tenure ends other than by the release of its last share.
+type Ender interface{ Ended(cause error) }
+
+// New returns a tenure that began at since and lasts until deadline, unless it is prolonged.
+func New(name, owner string, terms *Terms, token int64, since, deadline Instant, onEnd Ender) *Tenure {
+	t := new(Tenure)
+	t.Init(name, owner, terms, token, since, deadline, onEnd)
+	return t
+}
+
+// Init is New for a tenure that is part of something else.
+func (t *Tenure) Init(name, owner string, terms *Terms, token int64, since, deadline Instant, onEnd Ender) {
+	t.Name, t.Owner, t.Terms, t.token, t.last, t.since, t.deadline, t.onEnd = name, owner, terms, token, token, since, deadline, onEnd
 	if terms.MaxHold > 0 {
 		t.limit = since.Add(terms.MaxHold)
 		t.deadline = Earlier(t.deadline, t.limit)
 	}
-	return t
 }
 
-// Token returns the fencing token.
+// Token returns the token that the server gave.
 func (t *Tenure) Token() int64 { return t.token }
+
+// Last returns the highest token handed out, which renewals and the release carry back to the server.
+func (t *Tenure) Last() int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.last
+}
 
 // Since returns when the tenure began, as its client knows it.
 func (t *Tenure) Since() Instant { return t.since }
@@ -66,8 +84,9 @@ func (t *Tenure) Deadline() Instant {
 // Alive reports whether the tenure lasts. It compares the clock now, so it is right even just after the
 // process was paused; once false it is false for ever, and every share has ended.
 func (t *Tenure) Alive() bool {
+	now := Now()
 	t.mu.Lock()
-	cause, past := t.cause, t.cause == nil && t.deadline.Until() <= 0
+	cause, past := t.cause, t.pastLocked(now)
 	t.mu.Unlock()
 	if past {
 		t.End(nil)
@@ -76,12 +95,14 @@ func (t *Tenure) Alive() bool {
 	return cause == nil
 }
 
+func (t *Tenure) pastLocked(now Instant) bool { return t.cause == nil && t.deadline.Sub(now) <= 0 }
+
 // Cause returns why the tenure ended, nil while it lasts.
 func (t *Tenure) Cause() error {
 	t.Alive()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.cause
+	return InLock(t.Name, t.cause)
 }
 
 // Prolong moves the deadline to the end of a lease that the server granted to a request sent at the given
@@ -94,14 +115,14 @@ func (t *Tenure) Prolong(sent Instant, lease time.Duration) bool {
 // changes nothing: lost stays lost. It reports whether the tenure lasts.
 func (t *Tenure) ProlongUntil(deadline Instant) bool {
 	t.mu.Lock()
-	if t.cause == nil && t.deadline.Until() > 0 {
+	if t.cause == nil && !t.pastLocked(Now()) {
 		if deadline.After(t.deadline) {
 			t.deadline = deadline
 			if !t.limit.IsZero() {
 				t.deadline = Earlier(deadline, t.limit)
 			}
 		}
-		t.renewErr = ""
+		t.renewErr = nil
 	}
 	t.mu.Unlock()
 	return t.Alive()
@@ -111,7 +132,7 @@ func (t *Tenure) ProlongUntil(deadline Instant) bool {
 func (t *Tenure) Failed(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.renewErr = err.Error()
+	t.renewErr = err
 }
 
 // End ends the tenure and all its shares with the cause; nil means that its deadline has passed. Only the
@@ -127,17 +148,17 @@ func (t *Tenure) End(cause error) {
 	}
 	cause = InLock(t.Name, cause)
 	t.cause = cause
-	shares := t.shares
-	t.shares = nil
-	for _, s := range shares {
+	first := t.first
+	t.first = nil
+	for s := first; s != nil; s = s.next {
 		s.err = cause
 	}
 	t.mu.Unlock()
-	for _, s := range shares {
+	for s := first; s != nil; s = s.next {
 		s.announce()
 	}
 	if t.onEnd != nil {
-		t.onEnd(cause)
+		t.onEnd.Ended(cause)
 	}
 }
 
@@ -148,29 +169,32 @@ func (t *Tenure) expiredLocked() error {
 		why = fmt.Sprintf("MaxHold of %v reached", t.Terms.MaxHold)
 	case t.Terms.Fixed:
 		why = fmt.Sprintf("its fixed lease of %v ran out", t.Terms.Lease)
-	case t.renewErr != "":
-		why = "no renewal went through before its deadline, last: " + t.renewErr
+	case t.renewErr != nil:
+		why = "no renewal went through before its deadline, last: " + t.renewErr.Error()
 	}
 	return fmt.Errorf("%w: %s", ErrLost, why)
 }
 
-// Join adds a share of the given weight. It fails with the cause once the tenure has ended, and with ErrUpgrade when
-// there are shares, and none has so much.
+// Join adds the first share of a tenure. It fails with the cause once the tenure has ended.
 func (t *Tenure) Join(weight int64) (*Share, error) {
-	if !t.Alive() {
-		return nil, t.Cause()
-	}
+	s := new(Share)
+	return s, t.Begin(s, weight)
+}
+
+// Begin is Join with a share that is part of something else.
+func (t *Tenure) Begin(s *Share, weight int64) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.cause != nil {
-		return nil, t.cause
+		return InLock(t.Name, t.cause)
 	}
-	if depth, has := t.levelLocked(); depth > 0 && weight > has {
-		return nil, ErrUpgrade
-	}
-	s := &Share{tenure: t, weight: weight}
-	t.shares = append(t.shares, s)
-	return s, nil
+	t.addLocked(s, weight, t.since)
+	return nil
+}
+
+func (t *Tenure) addLocked(s *Share, weight int64, since Instant) {
+	s.tenure, s.weight, s.token, s.since, s.next = t, weight, t.last, since, t.first
+	t.first = s
 }
 
 // Level returns the number of shares and the greatest weight among them.
@@ -181,8 +205,8 @@ func (t *Tenure) Level() (depth int, weight int64) {
 }
 
 func (t *Tenure) levelLocked() (depth int, weight int64) {
-	for _, s := range t.shares {
-		weight = max(weight, s.weight)
+	for s := t.first; s != nil; s = s.next {
+		depth, weight = depth+1, max(weight, s.weight)
 	}
-	return len(t.shares), weight
+	return depth, weight
 }

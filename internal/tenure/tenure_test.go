@@ -13,9 +13,17 @@ import (
 
 func init() { tenure.IgnoreSuspends() } // the tests run in virtual time
 
-func lasting(d time.Duration, terms tenure.Terms, onEnd func(error)) *tenure.Tenure {
+type ender func(error)
+
+func (e ender) Ended(cause error) {
+	if e != nil {
+		e(cause)
+	}
+}
+
+func lasting(d time.Duration, terms tenure.Terms, onEnd ender) *tenure.Tenure {
 	now := tenure.Now()
-	return tenure.New("orders", "c:1", terms, 7, now, now.Add(d), onEnd)
+	return tenure.New("orders", "c:1", &terms, 7, now, now.Add(d), onEnd)
 }
 
 func join(t *testing.T, of *tenure.Tenure, weight int64) *tenure.Share {
@@ -140,13 +148,62 @@ func TestSharesLeaveInAnyOrder(t *testing.T) {
 func TestNoShareWeighsMoreThanTheHeaviest(t *testing.T) {
 	of := lasting(time.Hour, tenure.Terms{Lease: time.Hour}, nil)
 	write := join(t, of, 100)
-	join(t, of, 1)
-	join(t, of, 100)
-	if _, err := of.Join(101); !errors.Is(err, tenure.ErrUpgrade) {
+	again := func(weight int64) error { _, err := write.Join(weight); return err }
+	for _, weight := range []int64{1, 100} {
+		if err := again(weight); err != nil {
+			t.Errorf("joining with %d gives %v", weight, err)
+		}
+	}
+	if err := again(101); !errors.Is(err, tenure.ErrUpgrade) {
 		t.Errorf("joining above the heaviest gives %v", err)
 	}
 	_, _, _ = write.Leave()
-	join(t, of, 100)
+	if err := again(100); err != nil {
+		t.Errorf("joining beside what a share left behind gives %v", err)
+	}
+}
+
+// Who passed its tenure on is outside: with its context the next holder must not be joined.
+func TestASessionThatHasEndedCannotBeJoined(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		of := lasting(time.Hour, tenure.Terms{Lease: time.Hour}, nil)
+		first := join(t, of, 1)
+		time.Sleep(time.Millisecond)
+		second, depth, _, err := first.Pass(time.Minute)
+		if second == nil || depth != 0 || err != nil || second.Token() <= first.Token() || of.Last() != second.Token() {
+			t.Fatalf("passing on gives %v, depth %d, %v", second, depth, err)
+		}
+		if _, err := first.Join(1); !errors.Is(err, tenure.ErrReleased) {
+			t.Errorf("joining a session that has ended gives %v", err)
+		}
+		if _, err := second.Join(1); err != nil {
+			t.Errorf("joining the next one gives %v", err)
+		}
+		if next, depth, _, err := second.Pass(time.Minute); next != nil || depth != 1 || err != nil {
+			t.Errorf("passing on with one left inside gives %v, depth %d, %v", next, depth, err)
+		}
+	})
+}
+
+func TestATenureIsPassedOnOnlyWhileTokensAndTimeAreLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		of := lasting(time.Hour, tenure.Terms{Lease: time.Hour}, nil)
+		s := join(t, of, 1)
+		time.Sleep(8 * time.Microsecond) // tokens 8 to 14
+		for range 7 {
+			if s, _, _, _ = s.Pass(time.Minute); s == nil {
+				t.Fatal("not passed on within the time that has passed")
+			}
+		}
+		if next, _, _, err := s.Pass(time.Minute); next != nil || err != nil || of.Alive() {
+			t.Errorf("passed on ahead of time: %v, %v, alive %v", next, err, of.Alive())
+		}
+		late := join(t, lasting(time.Minute, tenure.Terms{Lease: time.Minute}, nil), 1)
+		time.Sleep(time.Second)
+		if next, _, _, err := late.Pass(time.Minute); next != nil || err != nil {
+			t.Errorf("passed on shortly before its deadline: %v, %v", next, err)
+		}
+	})
 }
 
 func TestDoneIsClosedOnceHoweverManyAsk(t *testing.T) {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/hold"
 	"github.com/holdfast-go/holdfast/internal/tenure"
-	"github.com/holdfast-go/holdfast/watchdog"
 )
 
 // Acquire waits for a hold until ctx ends, the request's wait limit is over, or the hall closes.
@@ -67,12 +66,8 @@ func (h *Hall) acquire(ctx context.Context, r *Request, try bool) (*hold.Hold, e
 		return h.reenter(wait, carried, r, try)
 	}
 	for {
-		o, err := h.await(wait, r, try)
-		if err != nil {
-			return nil, r.wrap(err)
-		}
-		held, err := o.take()
-		if err == nil || try {
+		held, err := h.await(wait, r, try)
+		if held != nil || err != nil {
 			return held, err
 		}
 		// Lost before its caller ran: a process that was paused just then. It waits on.
@@ -94,41 +89,64 @@ func endOf(ctx context.Context) error {
 	return err
 }
 
-// await blocks until an owner holds.
-func (h *Hall) await(ctx context.Context, r *Request, try bool) (*owner, error) {
-	w := &waiter{req: r, ready: make(chan error, 1)}
+// await blocks until it has a hold. Neither a hold nor an error: it was lost at once.
+func (h *Hall) await(ctx context.Context, r *Request, try bool) (*hold.Hold, error) {
+	w := h.newWaiter(r, try)
 	t := h.enter(r.Name, r.Key)
 	defer h.leave(t)
 	switch {
-	case try:
-		o := h.newOwner(t, w)
-		o.try = true
-		t.send(o)
-	case r.OneTicket && (t.candidate != nil || len(t.holders) > 0 || t.local.Len() > 0):
-		w.place = t.local.PushBack(w)
+	case !try && r.OneTicket && (t.candidate != nil || len(t.holders) > 0 || !t.local.empty()):
+		t.local.push(&w.place, w)
 		t.advance()
 	default:
-		t.ask(w)
+		o := t.start(w)
+		if ctx.Done() == nil && r.Settings.Replicas == 0 && h.cfg.Caller.Alone() && t.departing(o) {
+			t.attemptAlone(o) // unlocks meanwhile
+		} else {
+			t.sendOne(o)
+		}
 	}
 	t.mu.Unlock()
 
+	var err error
 	select {
-	case err := <-w.ready:
+	case err = <-w.ready:
 		if err == nil && h.isClosing() {
 			t.abandon(w)
-			return nil, tenure.ErrClosed
+			err = tenure.ErrClosed
 		}
-		return w.owner, err // not written any more once ready was sent to
 	case <-ctx.Done():
-		hint := t.hint(w)
-		t.abandon(w)
-		if hint != nil {
-			return nil, fmt.Errorf("%w: %w", endOf(ctx), hint)
+		err = endOf(ctx)
+		if hint := t.hint(w); hint != nil {
+			err = fmt.Errorf("%w: %w", err, hint)
 		}
-		return nil, endOf(ctx)
+		t.abandon(w)
 	case <-h.open.Done():
 		t.abandon(w)
-		return nil, tenure.ErrClosed
+		err = tenure.ErrClosed
+	}
+	o, share := w.owner, w.share // nobody else changes them any more
+	h.forgetWaiter(w)
+	if err != nil {
+		return nil, r.wrap(err)
+	}
+	held, err := o.take(share)
+	if err != nil && try {
+		return nil, err
+	}
+	return held, nil
+}
+
+// attemptAlone makes the first attempt for o in the caller's goroutine. The turnstile is unlocked meanwhile.
+func (t *turnstile) attemptAlone(o *owner) {
+	a, now := o.acquire(), o.polled
+	t.schedule()
+	t.mu.Unlock()
+	sent := tenure.Now()
+	answer, f := t.hall.cfg.Caller.Acquire(t.hall.ctx, a)
+	t.mu.Lock()
+	if o.answered(sent, answer, f) {
+		t.pollAll(now)
 	}
 }
 
@@ -137,16 +155,18 @@ func (t *turnstile) abandon(w *waiter) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch o := w.owner; {
+	case w.share != nil: // it was given at the same moment: nobody has it yet
+		share := w.share
+		t.hall.crew.Go(func() { _ = o.Release(context.Background(), share) })
 	case o == nil:
-		if w.place != nil {
-			t.local.Remove(w.place)
-		}
+		t.local.remove(&w.place)
 	case o.phase == ended: // it failed at the same moment
-	case o.phase == holding: // it was granted at the same moment: nobody has it yet
-		o.end()
-		o.undo()
 	default:
 		t.part(o)
+	}
+	select {
+	case <-w.ready:
+	default:
 	}
 	t.advance()
 }
@@ -171,32 +191,27 @@ func (t *turnstile) hint(w *waiter) error {
 		return failure
 	}
 	held := fmt.Errorf("this client has held it for %v: to re-enter, acquire with the context of that hold (Do's argument, or hold.Context)",
-		t.holders[0].tenure.Since().Since().Round(time.Millisecond))
+		t.holders[0].share.Since().Since().Round(time.Millisecond))
 	if failure != nil {
 		return fmt.Errorf("%w; %w", held, failure)
 	}
 	return held
 }
 
-// take makes the first hold of what o was granted, and has the watchdog keep it.
-func (o *owner) take() (*hold.Hold, error) {
-	share, err := o.tenure.Join(o.req.Weight)
-	if err != nil {
+// take makes the hold of what a waiter was given, and has the watchdog keep the tenure.
+func (o *owner) take(share *tenure.Share) (*hold.Hold, error) {
+	if err := share.Err(); err != nil {
 		return nil, err
 	}
 	h := o.hold(share)
-	w := o.hall.cfg.Watchdog
-	var watch *watchdog.Watch
-	if o.claim > 0 {
-		watch = w.AddClaim(o.tenure, o.turn.key, o.claim)
-	} else {
-		watch = w.Add(o.tenure, o.turn.key)
-	}
 	o.turn.mu.Lock()
 	defer o.turn.mu.Unlock()
-	o.watch = watch
-	if o.phase == ended { // lost meanwhile
-		w.Remove(watch)
+	if o.watch == nil && o.phase == holding {
+		if w := o.hall.cfg.Watchdog; o.claim > 0 {
+			o.watch = w.AddClaim(o.tenure, o.req.Key, o.claim)
+		} else {
+			o.watch = w.Add(o.tenure, o.req.Key)
+		}
 	}
 	if o.hall.cfg.Stacks {
 		o.stack = make([]uintptr, 32)
@@ -207,7 +222,7 @@ func (o *owner) take() (*hold.Hold, error) {
 
 // hold makes a hold of a share. A Hold that is dropped without Release is renewed on and on: it gets a warning.
 func (o *owner) hold(share *tenure.Share) *hold.Hold {
-	h := hold.New(share, o, o.hall, o.turn.key)
+	h := hold.New(share, o, o.hall, o.req.Key)
 	log := o.hall.log
 	runtime.AddCleanup(h, func(s *tenure.Share) {
 		if !s.Left() {

@@ -5,16 +5,18 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
 // crew counts goroutines (or other work) so that Close can wait for them, though not for ever. Unlike a
 // sync.WaitGroup it may grow while somebody waits.
 type crew struct {
-	mu   sync.Mutex
-	n    int
-	idle chan struct{} // made by wait, closed when n drops to 0
+	n    atomic.Int64
+	idle chan struct{} // of capacity 1: n dropped to 0 since somebody looked
 }
+
+func newCrew() *crew { return &crew{idle: make(chan struct{}, 1)} }
 
 // Go runs f in a goroutine of the crew.
 func (c *crew) Go(f func()) {
@@ -25,37 +27,26 @@ func (c *crew) Go(f func()) {
 	}()
 }
 
-func (c *crew) add() {
-	c.mu.Lock()
-	c.n++
-	c.mu.Unlock()
-}
+func (c *crew) add() { c.n.Add(1) }
 
 func (c *crew) done() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.n--
-	if c.n == 0 && c.idle != nil {
-		close(c.idle)
-		c.idle = nil
+	if c.n.Add(-1) == 0 {
+		select {
+		case c.idle <- struct{}{}:
+		default:
+		}
 	}
 }
 
-// wait returns when nothing runs, or with an error when ctx ends.
+// wait returns when nothing runs, or with an error when ctx ends. One at a time may wait.
 func (c *crew) wait(ctx context.Context) error {
 	for {
-		c.mu.Lock()
-		n := c.n
-		if n > 0 && c.idle == nil {
-			c.idle = make(chan struct{})
-		}
-		idle := c.idle
-		c.mu.Unlock()
+		n := c.n.Load()
 		if n == 0 {
 			return nil
 		}
 		select {
-		case <-idle:
+		case <-c.idle:
 		case <-ctx.Done():
 			return fmt.Errorf("%d still at work: %w", n, context.Cause(ctx))
 		}

@@ -78,7 +78,7 @@ func (h *Hall) ghost(key string, n uint64) bool {
 	t := h.enter(name, key)
 	o := &owner{hall: h, turn: t, req: &Request{Name: name, Key: key, Settings: hold.Settings{Terms: tenure.Terms{Lease: hold.DefaultLease}}},
 		n: n, id: h.cfg.Client + ":" + strconv.FormatUint(n, 10), phase: ended, known: true}
-	if _, known := h.owners.LoadOrStore(n, o); known {
+	if !h.enroll(o) {
 		t.mu.Unlock()
 		h.leave(t)
 		return false

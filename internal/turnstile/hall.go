@@ -65,12 +65,15 @@ type Hall struct {
 	last   atomic.Uint64 // number of the last owner
 	shards [64]shard
 	seed   maphash.Seed
-	owners sync.Map // number of an owner → *owner, for those whose grant may be pushed or who hold
+	owners [64]register // by number
 
-	crew  crew // every goroutine of the hall
+	idle    sync.Pool // turnstiles without a name, for the next ones
+	waiters sync.Pool // likewise, with their channels, which are empty
+
+	crew  *crew // every goroutine of the hall, and every call that is on its way
 	undos atomic.Int64
-	doing crew // running Do functions
-	calls crew // acquisitions under way
+	doing *crew // running Do functions
+	calls *crew // acquisitions under way
 
 	open   context.Context // ends when Close begins: no new calls
 	shut   context.CancelFunc
@@ -86,14 +89,60 @@ type shard struct {
 	turnstiles map[string]*turnstile
 }
 
+// register is a part of the owners, by number: of those whose grant may be pushed, and of those who hold.
+type register struct {
+	mu     sync.Mutex
+	owners map[uint64]*owner
+}
+
+func (h *Hall) register(n uint64) *register { return &h.owners[n%uint64(len(h.owners))] }
+
+// enroll makes o known, unless one with its number is.
+func (h *Hall) enroll(o *owner) bool {
+	r := h.register(o.n)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, known := r.owners[o.n]; known {
+		return false
+	}
+	r.owners[o.n] = o
+	return true
+}
+
+func (h *Hall) owner(n uint64) *owner {
+	r := h.register(n)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.owners[n]
+}
+
+// everybody lists the owners.
+func (h *Hall) everybody() []*owner {
+	var os []*owner
+	for i := range h.owners {
+		r := &h.owners[i]
+		r.mu.Lock()
+		for _, o := range r.owners {
+			os = append(os, o)
+		}
+		r.mu.Unlock()
+	}
+	return os
+}
+
 // NewHall returns an empty hall. SetInbox may follow once.
 func NewHall(cfg Config) *Hall {
-	h := &Hall{cfg: cfg, log: newQuietLog(cfg.Logger), seed: maphash.MakeSeed()}
+	h := &Hall{cfg: cfg, log: newQuietLog(cfg.Logger), seed: maphash.MakeSeed(), crew: newCrew(), doing: newCrew(), calls: newCrew()}
+	h.idle.New = func() any { return new(turnstile) }
+	h.waiters.New = func() any { return &waiter{ready: make(chan error, 1)} }
 	h.done = make(chan struct{})
 	h.open, h.shut = context.WithCancel(context.Background())
 	h.ctx, h.end = context.WithCancel(context.Background())
 	for i := range h.shards {
 		h.shards[i].turnstiles = make(map[string]*turnstile)
+	}
+	for i := range h.owners {
+		h.owners[i].owners = make(map[uint64]*owner)
 	}
 	return h
 }
@@ -120,7 +169,8 @@ func (h *Hall) enter(name, key string) *turnstile {
 	s.mu.Lock()
 	t := s.turnstiles[key]
 	if t == nil {
-		t = &turnstile{hall: h, name: name, key: key}
+		t = h.idle.Get().(*turnstile)
+		t.hall, t.name, t.key = h, name, key
 		s.turnstiles[key] = t
 	}
 	t.users.Add(1)
@@ -137,15 +187,19 @@ func (h *Hall) leave(t *turnstile) {
 	s := h.shard(t.key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if t.users.Load() == 0 && s.turnstiles[t.key] == t {
-		delete(s.turnstiles, t.key)
-		if t.mu.TryLock() { // else the timer finds nothing to do when it fires
-			if t.timer != nil {
-				t.timer.Stop()
-			}
-			t.mu.Unlock()
-		}
+	if t.users.Load() > 0 || s.turnstiles[t.key] != t {
+		return
 	}
+	delete(s.turnstiles, t.key)
+	if !t.mu.TryLock() {
+		return // its timer fires just now, and finds nothing to do
+	}
+	if t.timer != nil {
+		t.timer.Stop()
+	}
+	t.turns = turns{timer: t.timer, bases: t.bases[:0]}
+	t.mu.Unlock()
+	h.idle.Put(t)
 }
 
 // all returns the turnstiles in use, each kept until leave.
@@ -166,8 +220,8 @@ func (h *Hall) all() []*turnstile {
 // newOwner returns a fresh identity at the server, never used before (c1).
 func (h *Hall) newOwner(t *turnstile, w *waiter) *owner {
 	n := h.last.Add(1)
-	o := &owner{hall: h, turn: t, req: w.req, waiter: w, n: n, id: h.cfg.Client + ":" + strconv.FormatUint(n, 10)}
-	h.owners.Store(n, o)
+	o := &owner{hall: h, turn: t, req: w.req, waiter: w, n: n, id: h.cfg.Client + ":" + strconv.FormatUint(n, 10), try: w.try}
+	h.enroll(o)
 	t.users.Add(1)
 	w.owner = o
 	return o
@@ -175,7 +229,12 @@ func (h *Hall) newOwner(t *turnstile, w *waiter) *owner {
 
 // forget drops an owner of whom nothing can come any more.
 func (h *Hall) forget(o *owner) {
-	if _, known := h.owners.LoadAndDelete(o.n); known {
+	r := h.register(o.n)
+	r.mu.Lock()
+	_, known := r.owners[o.n]
+	delete(r.owners, o.n)
+	r.mu.Unlock()
+	if known {
 		h.leave(o.turn)
 	}
 }
@@ -198,14 +257,13 @@ func (h *Hall) Message(payload string) {
 	if !ok || m.client != h.cfg.Client {
 		return
 	}
-	v, ok := h.owners.Load(m.n)
-	if !ok {
+	o := h.owner(m.n)
+	if o == nil {
 		if !m.revoked {
 			h.ghost(m.key, m.n)
 		}
 		return
 	}
-	o := v.(*owner)
 	if m.revoked {
 		h.revoked(o)
 		return
@@ -254,8 +312,7 @@ func (h *Hall) Close(ctx context.Context) (err error) {
 		ctx = brief
 		err = fmt.Errorf("holdfast: close: Do functions run on without their holds: %w", running)
 	}
-	h.owners.Range(func(_, v any) bool {
-		o := v.(*owner)
+	for _, o := range h.everybody() {
 		o.turn.mu.Lock()
 		t := o.tenure
 		o.turn.mu.Unlock()
@@ -263,8 +320,7 @@ func (h *Hall) Close(ctx context.Context) (err error) {
 			t.End(tenure.ErrClosed)
 			h.crew.Go(o.lost) // also of one that was just lost, and not yet cleaned up after
 		}
-		return true
-	})
+	}
 	if left := h.crew.wait(ctx); left != nil {
 		err = errors.Join(err, fmt.Errorf("holdfast: close: not everything could be released in time, leases will end it: %w", left))
 	}
@@ -275,6 +331,7 @@ func (h *Hall) Close(ctx context.Context) (err error) {
 	if h.cfg.Inbox != nil {
 		h.cfg.Inbox.Close(ctx)
 	}
+	h.cfg.Caller.Close(ctx)
 	return err
 }
 
@@ -292,14 +349,12 @@ type Taken struct {
 // Taken lists the holds that have not been released.
 func (h *Hall) Taken() []Taken {
 	var taken []Taken
-	h.owners.Range(func(_, v any) bool {
-		o := v.(*owner)
+	for _, o := range h.everybody() {
 		o.turn.mu.Lock()
 		if o.phase == holding && o.tenure.Cause() == nil {
 			taken = append(taken, Taken{o.turn.name, o.stack})
 		}
 		o.turn.mu.Unlock()
-		return true
-	})
+	}
 	return taken
 }

@@ -10,6 +10,9 @@ import (
 type grant struct {
 	token int64
 	claim time.Duration // how long the tenure lasts without renewal, from when it was given
+
+	waiting int  // tickets left in the queue
+	ahead   bool // the token is ahead of the server's clock
 }
 
 // message is a parsed message of the inbox: "grant <owner> <token> <now> <deadline> <waiting> <key>" or
@@ -57,6 +60,9 @@ func parseMessage(payload string) (message, bool) {
 		return message{}, false
 	}
 	m.key = fields[6]
-	m.grant = grant{token: numbers[0], claim: time.Duration(claim) * time.Millisecond}
+	m.grant = grant{
+		token: numbers[0], claim: time.Duration(claim) * time.Millisecond,
+		waiting: int(numbers[3]), ahead: numbers[0] > numbers[1]*1000+999,
+	}
 	return m, true
 }

@@ -1,10 +1,10 @@
 package turnstile
 
 import (
-	"container/list"
 	"fmt"
 	"time"
 
+	"github.com/holdfast-go/holdfast/hold"
 	"github.com/holdfast-go/holdfast/internal/scripts"
 	"github.com/holdfast-go/holdfast/internal/tenure"
 	"github.com/holdfast-go/holdfast/watchdog"
@@ -32,7 +32,7 @@ type owner struct {
 	// Guarded by the turnstile's mutex.
 	phase    phase
 	waiter   *waiter
-	place    *list.Element  // in the turnstile's line, until it holds or has ended
+	place    link[*owner]   // in the turnstile's line, until it holds or has ended
 	ticket   int64          // while waiting
 	polled   tenure.Instant // when the latest attempt was handed over
 	inflight int            // attempts without an answer so far, the release that names it as next included
@@ -45,8 +45,12 @@ type owner struct {
 	settled  chan struct{}  // closed when inflight drops to 0 after the end
 	undoing  bool           // an undo is at work
 	again    bool           // an answer came after the undo had sent its release: release once more
-	tenure   *tenure.Tenure
+	tenure   *tenure.Tenure // own, once it holds
+	own      tenure.Tenure
+	share    *tenure.Share // of the first hold of its session: the latest one's
+	first    tenure.Share
 	claim    time.Duration // of a pushed grant
+	passing  passing       // the tenure on, inside the client
 	watch    *watchdog.Watch
 	stack    []uintptr
 }
@@ -67,9 +71,9 @@ func (o *owner) tomb() time.Duration {
 // acquire is the request that tries, waits and polls.
 func (o *owner) acquire() scripts.Acquire {
 	a := scripts.Acquire{
-		Key: o.turn.key, Owner: o.id, Weight: o.req.Weight, Capacity: o.req.Capacity, Depth: 1,
+		Key: o.req.Key, Owner: o.id, Weight: o.req.Weight, Capacity: o.req.Capacity, Depth: 1,
 		Lease: o.req.Settings.Lease, Window: o.hall.cfg.Window, Claim: o.hall.cfg.Claim,
-		Acks: acks(o.req.Settings.Terms),
+		Acks: acks(&o.req.Settings.Terms),
 	}
 	if o.try {
 		a.Window = 0
@@ -78,7 +82,7 @@ func (o *owner) acquire() scripts.Acquire {
 }
 
 // acks is what the terms ask of the replicas.
-func acks(t tenure.Terms) scripts.Acks {
+func acks(t *tenure.Terms) scripts.Acks {
 	return scripts.Acks{Replicas: t.Replicas, Timeout: t.ReplicaTimeout}
 }
 
@@ -91,8 +95,6 @@ func (o *owner) answered(sent tenure.Instant, a scripts.Acquired, f *scripts.Fai
 		o.failed(sent, f)
 		return false
 	}
-	t := o.turn
-	t.failures, t.failure = 0, nil
 	o.known = o.known || a.Status == scripts.Held || a.Status == scripts.Waiting
 	if o.phase == ended {
 		if a.Status == scripts.Held || a.Status == scripts.Waiting {
@@ -100,14 +102,20 @@ func (o *owner) answered(sent tenure.Instant, a scripts.Acquired, f *scripts.Fai
 		}
 		return false
 	}
+	t := o.turn
+	t.failures, t.failure = 0, nil
 	switch a.Status {
 	case scripts.Held:
 		suspicious = missed || o.phase == waiting && !o.voided // it should have been pushed
 		if in := o.hall.cfg.Inbox; in != nil && o.phase == waiting && !o.voided && a.Earlier && in.Up() {
 			in.Missed()
 		}
-		lease := o.req.Settings.Lease
-		o.granted(a.Token, sent.Add(lease-tenure.Margin(lease)), 0)
+		lease, how := o.req.Settings.Lease, hold.Polled
+		if o.phase == asking && !missed {
+			how = hold.AtOnce
+		}
+		o.granted(a.Token, sent.Add(lease-tenure.Margin(lease)), 0, how)
+		o.passing.told(a.Waiting, a.Ahead)
 	case scripts.Waiting:
 		if o.phase == waiting && o.ticket == a.Ticket {
 			if a.Seq == t.bases.last() {
@@ -135,20 +143,20 @@ func (o *owner) answered(sent tenure.Instant, a scripts.Acquired, f *scripts.Fai
 		if o.phase == holding {
 			return false
 		}
-		t.part(o)
-		o.waiter.fail(tenure.ErrNotAcquired)
+		t.reject(o, tenure.ErrNotAcquired)
 	}
 	return suspicious
 }
 
 // replace has o's waiter go on under a new owner.
 func (o *owner) replace() {
-	o.turn.part(o)
 	if o.try {
-		o.waiter.fail(fmt.Errorf("%w: the answer came too late", tenure.ErrUnavailable))
+		o.turn.reject(o, fmt.Errorf("%w: the answer came too late", tenure.ErrUnavailable))
 		return
 	}
-	o.turn.ask(o.waiter)
+	w := o.waiter
+	o.turn.part(o)
+	o.turn.ask(w)
 }
 
 // departed counts an attempt as on its way.
@@ -184,8 +192,7 @@ func (o *owner) failed(sent tenure.Instant, f *scripts.Failure) {
 		}
 		return
 	}
-	o.turn.part(o)
-	o.waiter.fail(f)
+	o.turn.reject(o, f)
 	o.turn.advance()
 }
 
@@ -226,14 +233,15 @@ func (o *owner) pushed(g grant) {
 	// A grant is another client's write: where replicas must acknowledge, only an answer of our own counts.
 	if !ok || deadline.Until() <= 0 || o.req.Settings.Replicas > 0 {
 		o.voided = true
-		o.turn.send(o)
+		o.turn.sendOne(o)
 		return
 	}
-	o.granted(g.token, deadline, g.claim)
+	o.granted(g.token, deadline, g.claim, hold.Pushed)
+	o.passing.told(g.waiting, g.ahead)
 }
 
 // granted makes o the holder of a tenure. claim is 0 when the server gave the full lease.
-func (o *owner) granted(token int64, deadline tenure.Instant, claim time.Duration) {
+func (o *owner) granted(token int64, deadline tenure.Instant, claim time.Duration, how hold.How) {
 	t := o.turn
 	if o.phase == holding {
 		switch tenant := o.tenure; {
@@ -249,15 +257,22 @@ func (o *owner) granted(token int64, deadline tenure.Instant, claim time.Duratio
 		o.replace()
 		return
 	}
-	t.line.remove(o)
+	t.line.remove(&o.place)
 	if t.candidate == o {
 		t.candidate = nil
 	}
 	o.phase, o.claim, o.early, o.known = holding, claim, nil, true
 	t.displace(o, token)
-	o.tenure = tenure.New(t.name, o.id, o.req.Settings.Terms, token, tenure.Now(), deadline, func(error) {
-		o.hall.crew.Go(o.lost)
-	})
+	now := tenure.Now()
+	o.own.Init(o.req.Name, o.id, &o.req.Settings.Terms, token, now, deadline, o)
+	o.tenure, o.share = &o.own, &o.first
+	_ = o.own.Begin(&o.first, o.req.Weight) // a new tenure lasts
+	o.passing.begin(now)
 	t.holders = append(t.holders, o)
-	o.waiter.ready <- nil
+	w := o.waiter
+	o.waiter = nil
+	w.give(o, &o.first, how)
 }
+
+// Ended implements tenure.Ender.
+func (o *owner) Ended(error) { o.hall.crew.Go(o.lost) }

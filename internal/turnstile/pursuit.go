@@ -18,26 +18,36 @@ const (
 // while the next one goes beside it, so that a dead connection costs no more than that. One goroutine runs it.
 type pursuit[A any] struct {
 	crew    *crew
-	attempt func() A
+	start   func(done func(A)) // starts an attempt, whose answer is given to done
 	answers chan A
 	flying  int           // attempts without an answer so far
 	next    time.Time     // when the next one goes
 	pause   time.Duration // before the one after the next failure
 }
 
+// pursue makes attempts that each have a goroutine of their own.
 func pursue[A any](c *crew, attempt func() A) *pursuit[A] {
-	return &pursuit[A]{crew: c, attempt: attempt, answers: make(chan A, maxInflight), pause: minBackoff}
+	return &pursuit[A]{crew: c, start: func(done func(A)) {
+		go func() { done(attempt()) }()
+	}}
 }
 
 // run goes on until judge says stop, or ctx ends: then it returns false, and may be called again.
 func (p *pursuit[A]) run(ctx context.Context, judge func(A) step) bool {
+	if p.answers == nil {
+		p.answers, p.pause = make(chan A, maxInflight), minBackoff
+	}
 	wait := time.NewTimer(0)
 	defer wait.Stop()
 	for ctx.Err() == nil {
 		if p.flying < maxInflight && time.Until(p.next) <= 0 {
 			p.flying++
 			p.next = time.Now().Add(patience)
-			p.crew.Go(func() { p.answers <- p.attempt() })
+			p.crew.add()
+			p.start(func(a A) {
+				p.answers <- a
+				p.crew.done()
+			})
 		}
 		wait.Reset(max(time.Until(p.next), time.Millisecond))
 		select {

@@ -13,7 +13,7 @@ import (
 // depth shows there.
 func (h *Hall) reenter(ctx context.Context, carried *hold.Hold, r *Request, try bool) (*hold.Hold, error) {
 	o := carried.Keeper().(*owner)
-	share, err := o.tenure.Join(r.Weight)
+	share, err := carried.Share().Join(r.Weight)
 	if err != nil {
 		return nil, r.wrap(err)
 	}

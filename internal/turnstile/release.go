@@ -12,17 +12,19 @@ import (
 	"github.com/holdfast-go/holdfast/watchdog"
 )
 
-// Release implements hold.Keeper: it gives one share back, and with the last one the tenure.
+// Release implements hold.Keeper: it gives one share back, and with the last one the tenure, unless that passes on.
 func (o *owner) Release(_ context.Context, s *tenure.Share) error {
 	o.hall.crew.add() // before the share has ended: Close waits for what it does not end itself
 	defer o.hall.crew.done()
-	depth, _, err := s.Leave()
-	if err != nil {
+	passed, depth, err := o.leave(s)
+	switch {
+	case err != nil:
 		return err
-	}
-	if depth > 0 {
+	case passed:
+		return nil
+	case depth > 0:
 		err = o.lower()
-	} else {
+	default:
 		o.hall.cfg.Watchdog.Remove(o.watching())
 		err = o.giveBack()
 	}
@@ -47,7 +49,7 @@ func (o *owner) Extend(ctx context.Context, t *tenure.Tenure) error {
 
 func (o *owner) renew(t *tenure.Tenure) *scripts.Failure {
 	depth, _ := t.Level()
-	renew := scripts.Renew{Key: o.turn.key, Owner: o.id, Lease: t.Terms.Lease, Token: t.Token(), Depth: depth, Acks: acks(t.Terms)}
+	renew := scripts.Renew{Key: o.req.Key, Owner: o.id, Lease: t.Terms.Lease, Token: t.Last(), Depth: depth, Acks: acks(t.Terms)}
 	sent := tenure.Now()
 	as, fs := o.hall.cfg.Caller.RenewAll(o.hall.ctx, []scripts.Renew{renew})
 	switch {
@@ -74,7 +76,7 @@ func (o *owner) insist(ctx, open context.Context, attempt func() *scripts.Failur
 	began := time.Now()
 	var last *scripts.Failure
 	var err error
-	if pursue(&o.hall.crew, attempt).run(ctx, func(f *scripts.Failure) step {
+	if pursue(o.hall.crew, attempt).run(ctx, func(f *scripts.Failure) step {
 		if err = o.tenure.Cause(); err != nil || f == nil {
 			return stop
 		}
@@ -140,7 +142,7 @@ func (o *owner) lowerOnce(ambiguous *atomic.Bool) *scripts.Failure {
 			return nil
 		}
 		r, f := o.hall.cfg.Caller.Release(o.hall.ctx, scripts.Release{
-			Key: o.turn.key, Owner: o.id, Depth: depth, Weight: weight, Token: t.Token(),
+			Key: o.req.Key, Owner: o.id, Depth: depth, Weight: weight, Token: t.Last(),
 		})
 		switch {
 		case f != nil:
@@ -173,9 +175,12 @@ func (o *owner) giveBack() error {
 		}
 	}
 	t.mu.Unlock()
+	r := o.retire(next)
+	if r.alone() {
+		return r.err
+	}
 	ctx, cancel := context.WithTimeout(o.hall.ctx, foreground)
 	defer cancel()
-	r := o.retire(next)
 	if r.run(ctx) {
 		return r.err
 	}
@@ -194,13 +199,13 @@ func (o *owner) requeued(sent tenure.Instant, r scripts.Released, f *scripts.Fai
 			o.unknown = sent
 		}
 	case f == nil && r.Ticket > 0:
-		t.numbered(r.Ticket, sent)
-		t.bases.add(sent, r.Seq)
 		o.known = true
 		if o.phase == ended {
 			o.undo()
 			return
 		}
+		t.numbered(r.Ticket, sent)
+		t.bases.add(sent, r.Seq)
 		if o.phase == asking {
 			o.queued(r.Ticket)
 		}
@@ -211,7 +216,7 @@ func (o *owner) requeued(sent tenure.Instant, r scripts.Released, f *scripts.Fai
 	case f != nil:
 		t.retryLater()
 	default:
-		t.send(o)
+		t.sendOne(o)
 	}
 }
 
@@ -240,7 +245,7 @@ func (o *owner) undo() {
 	h := o.hall
 	if h.undos.Add(1) > maxUndos {
 		h.undos.Add(-1)
-		h.log.warn("holdfast: too many undos at work, leases will end what is left behind", "name", o.turn.name)
+		h.log.warn("holdfast: too many undos at work, leases will end what is left behind", "name", o.req.Name)
 		h.crew.Go(func() { h.forget(o) })
 		return
 	}

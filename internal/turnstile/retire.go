@@ -13,7 +13,7 @@ import (
 // retirement sends the release of an owner that has ended until it is answered or nothing of the owner can be left.
 // One goroutine runs it.
 type retirement struct {
-	*pursuit[retired]
+	pursuit[retired]
 	owner    *owner
 	next     *owner // queued by the first attempt, or nil
 	token    int64
@@ -42,9 +42,9 @@ func (o *owner) retire(next *owner) *retirement {
 		owner: o, next: next, deadline: tenure.Now(),
 		giveUp: time.Now().Add(late + max(o.req.Settings.Lease, o.hall.cfg.Claim) + time.Second),
 	}
-	r.pursuit = pursue(&o.hall.crew, r.attempt)
+	r.pursuit = pursuit[retired]{crew: o.hall.crew, start: r.attempt}
 	if o.tenure != nil {
-		r.token, r.deadline = o.tenure.Token(), o.tenure.Deadline()
+		r.token, r.deadline = o.tenure.Last(), o.tenure.Deadline()
 	}
 	return r
 }
@@ -55,7 +55,7 @@ func (r *retirement) finish() {
 	ctx, cancel := context.WithDeadline(o.hall.ctx, r.giveUp)
 	defer cancel()
 	if !r.run(ctx) && o.hall.ctx.Err() == nil {
-		o.hall.log.warn("holdfast: a release found no answer, the lease ends what is left", "name", o.turn.name, "error", r.last)
+		o.hall.log.warn("holdfast: a release found no answer, the lease ends what is left", "name", o.req.Name, "error", r.last)
 		r.over()
 	}
 }
@@ -82,27 +82,56 @@ func (r *retirement) over() {
 	o.hall.forget(o)
 }
 
+// alone makes the first attempt by itself if that is wise, and reports whether it settled the matter.
+func (r *retirement) alone() bool {
+	h := r.owner.hall
+	if !h.cfg.Caller.Alone() || h.ctx.Err() != nil {
+		return false
+	}
+	release := r.request()
+	sent := tenure.Now()
+	released, f := h.cfg.Caller.Release(h.ctx, release)
+	a := r.answered(release.Next != nil, sent, released, f)
+	if r.judge(a) == stop {
+		r.over()
+		return true
+	}
+	return false
+}
+
 // attempt sends the release once. Attempts may run beside each other; the first has next to itself.
-func (r *retirement) attempt() retired {
+func (r *retirement) attempt(done func(retired)) {
+	h, release := r.owner.hall, r.request()
+	h.cfg.Caller.GoRelease(h.ctx, &release, func(sent tenure.Instant, released scripts.Released, f *scripts.Failure) {
+		done(r.answered(release.Next != nil, sent, released, f))
+	})
+}
+
+// request is the release to send.
+func (r *retirement) request() scripts.Release {
 	o, first := r.owner, r.sent.Add(1) == 1
 	o.turn.mu.Lock()
-	release := scripts.Release{Key: o.turn.key, Owner: o.id, Token: r.token, Tomb: o.tomb()}
+	release := scripts.Release{Key: o.req.Key, Owner: o.id, Token: r.token, Tomb: o.tomb()}
 	o.again = false
 	o.turn.mu.Unlock()
 	if first && r.next != nil {
 		a := r.next.acquire()
 		release.Next = &a
 	}
-	sent := tenure.Now()
-	released, f := o.hall.cfg.Caller.Release(o.hall.ctx, release)
+	return release
+}
+
+// answered takes in what a release says about the next waiter.
+func (r *retirement) answered(next bool, sent tenure.Instant, released scripts.Released, f *scripts.Failure) retired {
+	o := r.owner
 	o.turn.mu.Lock()
-	if first && r.next != nil {
+	defer o.turn.mu.Unlock()
+	if next {
 		r.next.requeued(sent, released, f)
 	}
 	if f == nil && !o.hall.listening() { // what this release granted to our own waiters is not pushed
 		o.turn.pollFirst()
 	}
-	o.turn.mu.Unlock()
 	return retired{released, f}
 }
 

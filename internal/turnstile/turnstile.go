@@ -1,7 +1,6 @@
 package turnstile
 
 import (
-	"container/list"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -9,18 +8,25 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/holdfast-go/holdfast/hold"
 	"github.com/holdfast-go/holdfast/internal/scripts"
 	"github.com/holdfast-go/holdfast/internal/tenure"
 )
 
-// turnstile is one client's record of a name: who waits for it here, and who holds it here.
+// turnstile is one client's record of a name: who waits for it here, and who holds it here. It is used again for
+// another name once nobody uses it: an owner that has ended touches nothing of it but the mutex.
 type turnstile struct {
 	hall  *Hall
 	name  string
 	key   string
 	users atomic.Int64 // callers inside and owners; the last one out closes the turnstile
 
-	mu       sync.Mutex // guards what follows, the owners of this turnstile and their waiters
+	mu sync.Mutex // guards what follows, the owners of this turnstile and their waiters
+	turns
+}
+
+// turns is what a turnstile knows.
+type turns struct {
 	bases    bases
 	line     line           // owners that ask or wait
 	holders  []*owner       // owners that hold
@@ -38,21 +44,43 @@ type turnstile struct {
 
 	// One ticket per client (Request.OneTicket): the candidate has it, the others wait here in local.
 	candidate *owner
-	local     list.List // of *waiter
+	local     chain[*waiter]
+	usual     time.Duration // how long a hold lasts, smoothed
 }
 
 // waiter is one blocked call.
 type waiter struct {
 	req   *Request
+	try   bool
 	ready chan error // of capacity 1: nil, and owner holds; or why not
 
 	// Guarded by the turnstile's mutex.
 	owner *owner        // whose grant it is waiting for; nil while in local
-	place *list.Element // in local
+	share *tenure.Share // what it was given
+	how   hold.How      // and how
+	place link[*waiter] // in local
+}
+
+func (h *Hall) newWaiter(r *Request, try bool) *waiter {
+	w := h.waiters.Get().(*waiter)
+	w.req, w.try = r, try
+	return w
+}
+
+// forgetWaiter is for one whose call is over: nothing refers to it any more.
+func (h *Hall) forgetWaiter(w *waiter) {
+	*w = waiter{ready: w.ready}
+	h.waiters.Put(w)
 }
 
 // fail tells the caller that nothing will come. The owner has ended, so nothing else is sent to ready.
 func (w *waiter) fail(err error) { w.ready <- err }
+
+// give tells the caller what it holds.
+func (w *waiter) give(o *owner, s *tenure.Share, how hold.How) {
+	w.owner, w.share, w.how = o, s, how
+	w.ready <- nil
+}
 
 // bases date the grants that are pushed (c2): this client's latest answers on the name, each with the instant at which
 // it was sent and the last token that the server had given when it ran. Of answers with the same last token the
@@ -103,53 +131,40 @@ func (b bases) before(token int64) (sent tenure.Instant, ok bool) {
 
 // line is the owners that ask or wait: those with a ticket in the order of the tickets, then those without
 // an answer in the order of their arrival.
-type line struct{ owners list.List }
+type line struct{ chain[*owner] }
 
-func (l *line) first() *owner {
-	if e := l.owners.Front(); e != nil {
-		return e.Value.(*owner)
+func (l *line) head() *owner {
+	if l.first == nil {
+		return nil
 	}
-	return nil
+	return l.first.value
 }
 
 // add puts o, which has no ticket yet, at the end.
-func (l *line) add(o *owner) { o.place = l.owners.PushBack(o) }
+func (l *line) add(o *owner) { l.push(&o.place, o) }
 
-func (l *line) last() *owner {
-	if e := l.owners.Back(); e != nil {
-		return e.Value.(*owner)
+func (l *line) tail() *owner {
+	if l.last == nil {
+		return nil
 	}
-	return nil
-}
-
-func (l *line) remove(o *owner) {
-	if o.place != nil {
-		l.owners.Remove(o.place)
-		o.place = nil
-	}
+	return l.last.value
 }
 
 // sort moves o, which has just got its ticket, to where that belongs. Tickets come nearly in order.
 func (l *line) sort(o *owner) {
-	at := l.owners.Back()
-	for at != nil {
-		if b := at.Value.(*owner); b != o && b.phase == waiting && b.ticket < o.ticket {
-			break
-		}
-		at = at.Prev()
+	l.remove(&o.place)
+	at := l.last
+	for at != nil && !(at.value.phase == waiting && at.value.ticket < o.ticket) {
+		at = at.prev
 	}
-	if at == nil {
-		l.owners.MoveToFront(o.place)
-	} else {
-		l.owners.MoveAfter(o.place, at)
-	}
+	l.insert(&o.place, at)
 }
 
 // unanswered lists the owners that have no ticket yet, in order.
 func (l *line) unanswered() []*owner {
 	var os []*owner
-	for e := l.owners.Back(); e != nil && e.Value.(*owner).phase == asking; e = e.Prev() {
-		os = append(os, e.Value.(*owner))
+	for at := l.last; at != nil && at.value.phase == asking; at = at.prev {
+		os = append(os, at.value)
 	}
 	slices.Reverse(os)
 	return os
@@ -157,19 +172,22 @@ func (l *line) unanswered() []*owner {
 
 // all lists the owners in order.
 func (l *line) all() []*owner {
-	os := make([]*owner, 0, l.owners.Len())
-	for e := l.owners.Front(); e != nil; e = e.Next() {
-		os = append(os, e.Value.(*owner))
+	var os []*owner
+	for at := l.first; at != nil; at = at.next {
+		os = append(os, at.value)
 	}
 	return os
 }
 
 // ask starts a new owner for w and sends its first request.
-func (t *turnstile) ask(w *waiter) { t.send(t.start(w)) }
+func (t *turnstile) ask(w *waiter) { t.sendOne(t.start(w)) }
 
 // start makes a new owner for w that has asked nothing yet.
 func (t *turnstile) start(w *waiter) *owner {
 	o := t.hall.newOwner(t, w)
+	if w.try {
+		return o // it never waits
+	}
 	t.line.add(o)
 	if w.req.OneTicket {
 		t.candidate = o
@@ -190,12 +208,11 @@ func (t *turnstile) advance() {
 
 // nextLocal takes the first waiter out of local.
 func (t *turnstile) nextLocal() *waiter {
-	e := t.local.Front()
-	if e == nil || t.hall.isClosing() {
+	if t.local.empty() || t.hall.isClosing() {
 		return nil
 	}
-	w := t.local.Remove(e).(*waiter)
-	w.place = nil
+	w := t.local.first.value
+	t.local.remove(&w.place)
 	return w
 }
 
@@ -210,11 +227,18 @@ func (t *turnstile) part(o *owner) {
 	}
 }
 
+// reject ends an owner that got nothing and tells its waiter why.
+func (t *turnstile) reject(o *owner, why error) {
+	w := o.waiter
+	t.part(o)
+	w.fail(why)
+}
+
 // end takes o out of everything. What it left at the server is the caller's business.
 func (o *owner) end() {
 	t := o.turn
-	o.phase = ended
-	t.line.remove(o)
+	o.phase, o.waiter = ended, nil
+	t.line.remove(&o.place)
 	if t.candidate == o {
 		t.candidate = nil
 	}
@@ -226,28 +250,54 @@ func (o *owner) end() {
 func (t *turnstile) displace(o *owner, token int64) {
 	for _, other := range slices.Clone(t.holders) {
 		_, weight := other.tenure.Level()
-		if weight == 0 { // its caller has yet to take it
-			weight = other.req.Weight
-		}
 		if other.tenure.Token() < token && weight+o.req.Weight > o.req.Capacity {
 			other.tenure.End(fmt.Errorf("%w: the server gave the name to another", tenure.ErrLost))
 		}
 	}
 }
 
+// sendOne makes an attempt for o, without waiting for it.
+func (t *turnstile) sendOne(o *owner) {
+	if o.req.Settings.Replicas > 0 {
+		t.send(o)
+		return
+	}
+	if h := t.hall; t.departing(o) {
+		now, a := o.polled, o.acquire()
+		t.schedule()
+		h.crew.add()
+		h.cfg.Caller.GoAcquire(h.ctx, &a, func(sent tenure.Instant, a scripts.Acquired, f *scripts.Failure) {
+			o.turn.mu.Lock()
+			if o.answered(sent, a, f) {
+				o.turn.pollAll(now)
+			}
+			o.turn.mu.Unlock()
+			h.crew.done()
+		})
+	}
+}
+
+// departing notes that an attempt of o sets out, if one may.
+func (t *turnstile) departing(o *owner) bool {
+	if o.inflight >= maxInflight || t.hall.ctx.Err() != nil {
+		return false
+	}
+	if now := time.Now(); now.After(t.askAt) {
+		t.askAt = now.Add(jitter(t.hall.poll()))
+	}
+	o.departed(tenure.Now())
+	return true
+}
+
 // send makes an attempt for each owner, in this order, without waiting for it.
 func (t *turnstile) send(os ...*owner) {
-	os = slices.DeleteFunc(os, func(o *owner) bool { return o.inflight >= maxInflight })
-	if len(os) == 0 || t.hall.ctx.Err() != nil {
+	os = slices.DeleteFunc(os, func(o *owner) bool { return !t.departing(o) })
+	if len(os) == 0 {
 		return
 	}
 	now := tenure.Now()
-	if now.Time().After(t.askAt) {
-		t.askAt = now.Time().Add(jitter(t.hall.poll()))
-	}
 	requests := make([]scripts.Acquire, len(os))
 	for i, o := range os {
-		o.departed(now)
 		requests[i] = o.acquire()
 	}
 	t.schedule()
@@ -291,13 +341,22 @@ func (t *turnstile) pollAll(since tenure.Instant) {
 			os = append(os, o)
 		}
 	}
+	t.sendAll(os)
+}
+
+// sendAll is send, which a single owner does not need.
+func (t *turnstile) sendAll(os []*owner) {
+	if len(os) == 1 {
+		t.sendOne(os[0])
+		return
+	}
 	t.send(os...)
 }
 
 // pollFirst has the lowest ticket ask at once.
 func (t *turnstile) pollFirst() {
-	if first := t.line.first(); first != nil && first.phase == waiting && first.inflight == 0 {
-		t.send(first)
+	if first := t.line.head(); first != nil && first.phase == waiting && first.inflight == 0 {
+		t.sendOne(first)
 	}
 }
 
@@ -323,10 +382,10 @@ func (t *turnstile) retryLater() {
 // schedule sets the timer to the next thing to do.
 func (t *turnstile) schedule() {
 	var next time.Time
-	if first := t.line.first(); first != nil && first.phase == waiting {
+	if first := t.line.head(); first != nil && first.phase == waiting {
 		next = t.pollAt
 	}
-	if last := t.line.last(); last != nil && last.phase == asking && (next.IsZero() || t.askAt.Before(next)) {
+	if last := t.line.tail(); last != nil && last.phase == asking && (next.IsZero() || t.askAt.Before(next)) {
 		next = t.askAt
 	}
 	if next.IsZero() || t.hall.ctx.Err() != nil {
@@ -354,7 +413,7 @@ func (t *turnstile) fire() {
 	}
 	now := time.Now()
 	var due []*owner
-	if first := t.line.first(); first != nil && first.phase == waiting && !now.Before(t.pollAt) {
+	if first := t.line.head(); first != nil && first.phase == waiting && !now.Before(t.pollAt) {
 		t.pollAt = now.Add(jitter(t.hall.poll()))
 		due = append(due, first)
 	}
@@ -366,7 +425,7 @@ func (t *turnstile) fire() {
 			}
 		}
 	}
-	t.send(due...)
+	t.sendAll(due)
 	t.schedule()
 }
 

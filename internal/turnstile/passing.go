@@ -1,0 +1,136 @@
+package turnstile
+
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/hold"
+	"github.com/holdfast-go/holdfast/internal/scripts"
+	"github.com/holdfast-go/holdfast/internal/tenure"
+)
+
+// A client whose goroutines want the same mutex passes its tenure from one to the next without asking the server: lock
+// cohorting (Dice, Marathe, Shavit, PPoPP 2012). It does so in turns, so that other clients wait at most for one turn and
+// one hold of each client before them. Where nobody else waits, the next turn begins without a pause; in doubt a
+// renewal asks towards the end of the turn.
+
+const (
+	minTurn = time.Millisecond
+	maxTurn = 50 * time.Millisecond
+	// turnTrips and turnHolds are how many round trips and how many holds of the usual length a turn lasts at least: a
+	// hand-over costs a round trip, during which nobody works.
+	turnTrips = 10
+	turnHolds = 4
+)
+
+// passing is what an owner knows about the turn of its tenure.
+type passing struct {
+	began  tenure.Instant // the turn
+	others int            // that wait at the server, as heard in this turn; unheard
+	asked  bool           // in this turn
+	barred bool           // the token is ahead of the server's clock, so there are none between it and the next
+}
+
+const unheard = -1
+
+func (p *passing) begin(now tenure.Instant) { p.began, p.others, p.asked = now, unheard, false }
+
+// told takes in what the grant said.
+func (p *passing) told(others int, ahead bool) { p.others, p.barred = others, ahead }
+
+// turn is how long a turn lasts.
+func (t *turnstile) turn() time.Duration {
+	trip := t.hall.cfg.Caller.RoundTrip()
+	return min(max(turnTrips*trip, minTurn, turnHolds*t.usual), maxTurn)
+}
+
+// leave ends a share. With the last one of its session the tenure is passed on to the client's next waiter if its turn
+// is not over; else what is left is the caller's to tell the server.
+func (o *owner) leave(s *tenure.Share) (passed bool, depth int, err error) {
+	t := o.turn
+	if !o.req.OneTicket {
+		depth, _, err = s.Leave()
+		return false, depth, err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var next *tenure.Share
+	now := tenure.Now()
+	w := o.heir(now)
+	began := o.share
+	if w == nil {
+		depth, _, err = s.Leave()
+	} else if next, depth, _, err = s.Pass(o.ample()); next != nil {
+		o.share = next
+	}
+	if err == nil && depth == 0 {
+		t.usual += (now.Sub(began.Since()) - t.usual) / 8
+	}
+	if next == nil {
+		return false, depth, err
+	}
+	t.local.remove(&w.place)
+	w.give(o, next, hold.Passed)
+	return true, 0, nil
+}
+
+// ample is how much of a tenure must be left to pass it on: between renewals there always is.
+func (o *owner) ample() time.Duration {
+	lease := o.tenure.Terms.Lease
+	if o.claim > 0 {
+		lease = min(lease, o.claim)
+	}
+	return lease / 3
+}
+
+// heir is the waiter to whom o may pass its tenure; nil if there is none, or the turn is over.
+func (o *owner) heir(now tenure.Instant) *waiter {
+	t, p := o.turn, &o.passing
+	if o.phase != holding || p.barred || t.local.empty() || t.hall.isClosing() {
+		return nil
+	}
+	w, terms := t.local.first.value, o.tenure.Terms
+	if terms.Fixed || terms.MaxHold > 0 || w.req.Settings.Terms != *terms {
+		return nil // it is to have its full lease
+	}
+	turn, taken := t.turn(), now.Sub(p.began)
+	if taken > turn*6/10 && p.others == unheard && !p.asked {
+		p.asked = true
+		o.askOthers()
+	}
+	switch {
+	case taken <= turn:
+	case p.others == 0:
+		p.begin(now)
+	case p.others == unheard && p.asked && taken < 2*turn: // the answer is late: it is seldom worth a pause
+	default:
+		return nil
+	}
+	return w
+}
+
+// askOthers asks the server how many wait there, by a renewal.
+func (o *owner) askOthers() {
+	h, terms, began := o.hall, o.tenure.Terms, o.passing.began
+	r := scripts.Renew{Key: o.req.Key, Owner: o.id, Lease: terms.Lease, Token: o.tenure.Last(), Depth: 1}
+	if terms.Replicas > 0 { // nothing is prolonged that is not acknowledged
+		r.Lease = hold.MinLease
+	}
+	h.crew.add()
+	h.cfg.Caller.GoRenew(h.ctx, &r, func(sent tenure.Instant, a scripts.Renewed, f *scripts.Failure) {
+		defer h.crew.done()
+		switch {
+		case f != nil:
+		case !a.Held || a.Token != o.tenure.Token():
+			o.tenure.End(errForgotten)
+		default:
+			if terms.Replicas == 0 {
+				o.tenure.Prolong(sent, terms.Lease)
+			}
+			o.turn.mu.Lock()
+			if o.phase == holding && o.passing.began == began {
+				o.passing.others = a.Waiting
+			}
+			o.turn.mu.Unlock()
+		}
+	})
+}
