@@ -32,7 +32,11 @@ if depth == 1 and redis.call('EXISTS', KEYS[1]) == 0 then
   local token = time[1] .. string.sub('00000' .. time[2], -6)
   local deadline = time[1] * 1000 + math.floor(time[2] / 1000) + lease
   redis.call('HSET', KEYS[1], 'v', '1', 'h:' .. owner, ARGV[2] .. ' 1 ' .. deadline .. ' ' .. token)
-  redis.call('PEXPIRE', KEYS[1], lease + 1000)
+  local denied = redis.pcall('PEXPIRE', KEYS[1], lease + 1000)
+  if type(denied) == 'table' then -- no right to: no key may be left without a TTL
+    redis.call('DEL', KEYS[1])
+    return denied
+  end
   return '1 ' .. token
 end
 

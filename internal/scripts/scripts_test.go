@@ -76,7 +76,8 @@ func TestFailuresAreSortedByWhatMayHaveHappened(t *testing.T) {
 		{reply("CLUSTERDOWN The cluster is down"), true, false, tenure.ErrUnavailable},
 		{reply("WRONGTYPE Operation against a key holding the wrong kind of value"), false, false, tenure.ErrInvalid},
 		{reply("HFVERSION the key has protocol version 2"), false, false, tenure.ErrInvalid},
-		{reply("NOPERM User joe has no permissions to run the 'evalsha' command"), false, false, nil},
+		{reply("NOPERM User joe has no permissions to run the 'evalsha' command"), false, false, tenure.ErrUnavailable},
+		{reply("ERR The user executing the script can't run this command or subcommand script: x"), false, false, tenure.ErrUnavailable},
 		{reply("ERR unknown command 'EVALSHA'"), false, false, nil},
 	} {
 		f := scripts.NewFailure(fmt.Errorf("wrapped: %w", test.err))
