@@ -15,8 +15,14 @@ type carrier struct {
 	hold *Hold
 }
 
+// some asks whether a context carries any hold.
+type some struct{}
+
 // Value finds the hold while it lasts. Under a hold that has ended it looks on: an outer one may last.
 func (c carrier) Value(key any) any {
+	if key == any(some{}) {
+		return true
+	}
 	if key == any(c.hold.scope) && c.hold.Valid() {
 		return c.hold
 	}
@@ -40,6 +46,9 @@ func (h *Hold) Context(parent context.Context) context.Context {
 
 // Carried returns the live hold of a client and key that ctx carries.
 func Carried(ctx context.Context, client any, key string) (*Hold, bool) {
+	if ctx.Value(some{}) == nil {
+		return nil, false // most do not, and this costs no allocation
+	}
 	h, ok := ctx.Value(scope{client, key}).(*Hold)
 	return h, ok
 }

@@ -73,12 +73,21 @@ func checkPermits(events []event, capacity int64) error {
 }
 
 // checkServer is checkExclusion for any capacity, less strict: when an acquire has returned, the holds that were granted
-// before it, as their tokens say, and that the server cannot have ended by then leave room for it. Quadratic.
+// before it, as their tokens say, and that the server cannot have ended by then leave room for it.
 func checkServer(events []event, capacity int64) error {
 	granted := byGrant(events)
+	soonest := make([]int64, len(granted)) // that one of these or a later one returned
+	for i, e := range slices.Backward(granted) {
+		soonest[i] = e.Returned
+		if i+1 < len(granted) {
+			soonest[i] = min(soonest[i], soonest[i+1])
+		}
+	}
+	var open []event // those before that may count for somebody yet
 	for i, e := range granted {
+		open = slices.DeleteFunc(open, func(before event) bool { return ends(before) <= soonest[i] })
 		used := e.Weight
-		for _, before := range granted[:i] {
+		for _, before := range open {
 			if ends(before) > e.Returned {
 				used += before.Weight
 			}
@@ -86,6 +95,7 @@ func checkServer(events []event, capacity int64) error {
 		if used > capacity {
 			return fmt.Errorf("%d in use at the server when it was granted, there are %d: %+v", used, capacity, e)
 		}
+		open = append(open, e)
 	}
 	return nil
 }

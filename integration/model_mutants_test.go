@@ -38,7 +38,7 @@ var luaMutants = []struct{ name, old, new, game string }{
 	{"a stall evicts", "math.min(math.max(now - lt, 0), STEP)", "math.max(now - lt, 0)", "Mutex"},
 	{"a cancel leaves the ticket", "drop(owner, (ticket(ticketed)))", "", "Mutex"},
 	{"the TTL does not cover a hold", "  cover(deadline)\n  changed = true", "  changed = true", "Semaphore"},
-	{"the TTL does not cover the first hold", "redis.call('PEXPIRE', KEYS[1], lease + 1000)", "redis.call('PEXPIRE', KEYS[1], 50)", "Mutex"},
+	{"the TTL does not cover the first hold", "redis.pcall('PEXPIRE', KEYS[1], lease + 1000)", "redis.pcall('PEXPIRE', KEYS[1], 50)", "Mutex"},
 	{"the TTL does not cover a wait", "cover(now + window + 2 * STEP)\nfinish()", "finish()", "Mutex"},
 	{"the TTL does not cover a renewal", "redis.call('PEXPIRE', KEYS[1], math.max(ttl, lease + SLACK))", "redis.call('PEXPIRE', KEYS[1], ttl)", "Mutex"},
 	{"the TTL does not cover a tombstone", "    cover(xt)\n", "", "Semaphore"},

@@ -2,9 +2,6 @@ package server
 
 import (
 	"errors"
-	"fmt"
-	"os"
-	"os/exec"
 	"sync"
 )
 
@@ -41,23 +38,18 @@ func RegisterFallback(launch Launcher) {
 
 // locate decides what servers are launched from.
 func locate() (Launcher, error) {
-	if bin := os.Getenv("HOLDFAST_SERVER"); bin != "" {
-		path, err := exec.LookPath(bin)
-		if err != nil {
-			// Somebody asked for this very server: falling back would test another one.
-			return func([]string) (Instance, error) { return nil, fmt.Errorf("HOLDFAST_SERVER: %w", err) }, nil
-		}
-		return processLauncher(path), nil
-	}
-	for _, name := range []string{"redis-server", "valkey-server"} {
-		if path, err := exec.LookPath(name); err == nil {
-			return processLauncher(path), nil
-		}
+	bin, err := Binary()
+	switch {
+	case err == nil:
+		return Run(bin), nil
+	case !errors.Is(err, ErrMissing):
+		// Somebody asked for this very server: falling back would test another one.
+		return func([]string) (Instance, error) { return nil, err }, nil
 	}
 	fallback.mu.Lock()
 	defer fallback.mu.Unlock()
 	if fallback.launch != nil {
 		return fallback.launch, nil
 	}
-	return nil, fmt.Errorf("%w: install redis-server or valkey-server, or set HOLDFAST_SERVER to the path of one", ErrMissing)
+	return nil, err
 }

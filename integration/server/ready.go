@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"net"
 	"strconv"
 	"strings"
 	"time"
@@ -23,7 +24,12 @@ func awaitReady(addr string, pid int, exited <-chan struct{}) error {
 
 	var last error
 	for {
-		if last = probe(ctx, client, pid); last == nil {
+		conn, err := net.Dial("tcp", addr) // a pool of connections would rest after failures
+		if last = err; err == nil {
+			_ = conn.Close()
+			last = probe(ctx, client, pid)
+		}
+		if last == nil {
 			return nil
 		}
 		select {

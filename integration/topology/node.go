@@ -72,7 +72,7 @@ func startNode(t testing.TB, name string, conf func(port, bus int) string, flags
 		if err != nil {
 			return nil, err
 		}
-		t.Cleanup(func() { n.showLog(p.logName()) }) // the server's own cleanup comes later: it runs before this one
+		t.Cleanup(func() { n.showLog(p) }) // the server's own cleanup comes later: it runs before this one
 		return logKeeper{p}, nil
 	})
 	n.admin = redis.NewClient(impatient(n.Addr()))
@@ -81,21 +81,19 @@ func startNode(t testing.TB, name string, conf func(port, bus int) string, flags
 }
 
 // logKeeper leaves the directory for showLog.
-type logKeeper struct{ *process }
+type logKeeper struct{ *server.Process }
 
 // Stop implements server.Instance.
 func (k logKeeper) Stop() error { return k.Kill() }
 
 // showLog shows the end of a log if the test failed, and removes what the node leaves behind.
-func (n *Node) showLog(file string) {
-	text, err := os.ReadFile(file)
+func (n *Node) showLog(p *server.Process) {
+	text, err := os.ReadFile(p.Log())
 	if n.t.Failed() && err == nil {
 		lines := strings.Split(strings.TrimSpace(string(text)), "\n")
 		n.t.Logf("%v logged:\n%s", n, strings.Join(lines[max(0, len(lines)-15):], "\n"))
 	}
-	if dir, ok := strings.CutSuffix(file, "/node.log"); ok {
-		_ = os.RemoveAll(dir)
-	}
+	_ = os.RemoveAll(p.Dir())
 }
 
 // impatient are the options for somebody who asks again by himself.

@@ -197,7 +197,7 @@ func (h *Hall) leave(t *turnstile) {
 	if t.timer != nil {
 		t.timer.Stop()
 	}
-	t.turns = turns{timer: t.timer, bases: t.bases[:0]}
+	t.turns = turns{timer: t.timer, bases: t.bases[:0], holders: t.holders[:0]}
 	t.mu.Unlock()
 	h.idle.Put(t)
 }

@@ -42,7 +42,6 @@ func (o *owner) retire(next *owner) *retirement {
 		owner: o, next: next, deadline: tenure.Now(),
 		giveUp: time.Now().Add(late + max(o.req.Settings.Lease, o.hall.cfg.Claim) + time.Second),
 	}
-	r.pursuit = pursuit[retired]{crew: o.hall.crew, start: r.attempt}
 	if o.tenure != nil {
 		r.token, r.deadline = o.tenure.Last(), o.tenure.Deadline()
 	}
@@ -62,6 +61,9 @@ func (r *retirement) finish() {
 
 // run makes attempts until one settles the matter or ctx ends.
 func (r *retirement) run(ctx context.Context) bool {
+	if r.start == nil {
+		r.crew, r.start = r.owner.hall.crew, r.attempt
+	}
 	if !r.pursuit.run(ctx, r.judge) {
 		return false
 	}
