@@ -28,6 +28,9 @@ type Hold = hold.Hold
 // State is what Inspect tells.
 type State = hold.State
 
+// Observer is told what a client does; see package hold.
+type Observer = hold.Observer
+
 // Mutex is a reentrant mutual exclusion lock; see package mutex.
 type Mutex = mutex.Mutex
 
@@ -59,7 +62,7 @@ func New(rdb redis.UniversalClient, options ...Option) (*Client, error) {
 		return nil, fmt.Errorf("holdfast: %w: the redis client is nil", ErrInvalid)
 	}
 	cfg := config.Config{
-		Prefix: DefaultPrefix, Logger: slog.Default(), Window: turnstile.DefaultWindow, Claim: turnstile.DefaultClaim,
+		Prefix: DefaultPrefix, Label: defaultLabel(), Logger: slog.Default(), Window: turnstile.DefaultWindow, Claim: turnstile.DefaultClaim,
 	}
 	for _, o := range options {
 		if o != nil {
@@ -74,9 +77,9 @@ func New(rdb redis.UniversalClient, options ...Option) (*Client, error) {
 	}
 	c := &Client{cfg: cfg, id: newID(cfg.Label), call: scripts.NewCaller(rdb, cfg.Prefix)}
 	c.hall = turnstile.NewHall(turnstile.Config{
-		Caller: c.call, Client: c.id, Logger: cfg.Logger, Window: cfg.Window, Claim: cfg.Claim, Stacks: cfg.Stacks,
+		Caller: c.call, Client: c.id, Logger: cfg.Logger, Observer: cfg.Observer, Window: cfg.Window, Claim: cfg.Claim, Stacks: cfg.Stacks,
 	})
-	c.hall.SetWatchdog(watchdog.New(c.call, c.hall.Warn))
+	c.hall.SetWatchdog(watchdog.New(c.call, c.hall.Warn, c.hall.Renewed))
 	var failed func()
 	if cluster, ok := rdb.(*redis.ClusterClient); ok {
 		failed = func() { cluster.ReloadState(context.Background()) }
@@ -84,7 +87,7 @@ func New(rdb redis.UniversalClient, options ...Option) (*Client, error) {
 	if !cfg.PollOnly {
 		c.hall.SetInbox(pubsub.New(pubsub.Config{
 			Client: rdb, Channel: c.call.Inbox(c.id), Logger: cfg.Logger, Ping: cfg.Ping,
-			Subscribed: c.hall.Subscribed, Message: c.hall.Message, Failed: failed,
+			Subscribed: c.hall.Subscribed, Message: c.hall.Message, Failed: failed, Changed: c.hall.Listening,
 		}))
 	}
 	if cfg.Hall != nil {

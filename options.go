@@ -4,7 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"regexp"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/hold"
@@ -16,6 +19,8 @@ type Option func(*config.Config)
 
 // DefaultPrefix starts every key and channel unless Prefix says otherwise.
 const DefaultPrefix = "holdfast:"
+
+const maxLabel = 19
 
 var validLabel = regexp.MustCompile(`^[A-Za-z0-9._-]{1,19}$`)
 
@@ -31,7 +36,7 @@ func Prefix(prefix string) Option {
 }
 
 // Label adds a word to the client's id that Inspect shows: a host, an application. 1 to 19 letters, digits,
-// dots, dashes and underscores. By default there is none.
+// dots, dashes and underscores. By default it is the end of the host's name and the process id, "web-7f9c4-31022".
 func Label(label string) Option {
 	return func(c *config.Config) {
 		if !validLabel.MatchString(label) {
@@ -39,6 +44,22 @@ func Label(label string) Option {
 		}
 		c.Label = label
 	}
+}
+
+// defaultLabel tells host and process. Of a long host name the end is what differs.
+func defaultLabel() string {
+	pid := "-" + strconv.Itoa(os.Getpid())
+	host, err := os.Hostname()
+	if err != nil {
+		host = ""
+	}
+	host = strings.Map(func(r rune) rune {
+		if r < 128 && validLabel.MatchString(string(r)) {
+			return r
+		}
+		return '_'
+	}, host)
+	return strings.TrimLeft(host[max(len(host)-(maxLabel-len(pid)), 0):]+pid, "-")
 }
 
 // Logger sets where the client logs, by default slog.Default(). Nil logs nothing.
@@ -49,6 +70,12 @@ func Logger(log *slog.Logger) Option {
 		}
 		c.Logger = log
 	}
+}
+
+// Observe has the observer told what the client does, for metrics and traces; holdfastotel has one for OpenTelemetry. By
+// default nobody is told.
+func Observe(o Observer) Option {
+	return func(c *config.Config) { c.Observer = &o }
 }
 
 // PollOnly keeps the client from subscribing: waiters poll about once a second. For proxies and services

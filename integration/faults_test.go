@@ -270,11 +270,12 @@ func troubledRelease(t *testing.T, s *scene, d trouble) {
 	s.end(t, rule, d.n)
 }
 
-// The next holder is another goroutine of the same client: the release queues it in the same call.
+// The next holder is another goroutine of the same client: the release queues it in the same call. It asks for a lease of
+// its own, or the tenure would be passed on to it.
 func troubledHandOver(t *testing.T, s *scene, d trouble) {
 	held := s.lock(t, t.Context())
 	ctx, isWaiting := observed(within(t, time.Minute))
-	next := lockWith(ctx, s.mine)
+	next := lockWith(ctx, s.client.Mutex(s.mine.Name(), holdfast.Lease(20*time.Second)))
 	<-isWaiting
 	rule := d.put(s.proxy, script("release"))
 	s.release(t, held)

@@ -73,7 +73,11 @@ func TestLongHistoryKeepsTokensAndPermitsInOrder(t *testing.T) {
 	for _, kind := range []string{"mutex", "rw", "sem"} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			r := record(t, play{Kind: kind, Goroutines: 8, For: 5 * time.Second, Cancels: 200}, true, 10)
+			rarely := int64(10)
+			if kind == "mutex" {
+				rarely = 1 // it is mostly passed on, and few requests are sent
+			}
+			r := record(t, play{Kind: kind, Goroutines: 8, For: 5 * time.Second, Cancels: 200}, true, rarely)
 			r.requireTraffic(t, 500, 5)
 			r.check(t)
 		})

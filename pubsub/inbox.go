@@ -32,7 +32,9 @@ type Config struct {
 	Message func(payload string)
 	// Failed is called when a subscription broke, if it is set: a Cluster client looks for the new masters then.
 	Failed func()
-	Logger *slog.Logger
+	// Changed is called when the subscription begins to stand and when it is gone, if it is set.
+	Changed func(up bool)
+	Logger  *slog.Logger
 	// Ping is how often a silent subscription is asked for a sign of life; by default 3 s. One that stays
 	// silent for another such time is replaced: go-redis does not notice a half-open connection.
 	Ping time.Duration
@@ -84,6 +86,12 @@ func (in *Inbox) Open() {
 // Up reports whether the subscription stands, as far as is known.
 func (in *Inbox) Up() bool { return in.up.Load() }
 
+func (in *Inbox) setUp(up bool) {
+	if in.up.Swap(up) != up && in.cfg.Changed != nil {
+		in.cfg.Changed(up)
+	}
+}
+
 // Missed tells that a message which should have come did not. One may have crossed the poll that tells; after two in a
 // short time the inbox subscribes anew: after a Sentinel switch go-redis goes on listening to the old master for
 // seconds. It does not wait.
@@ -133,7 +141,7 @@ func (in *Inbox) run() {
 	for in.quit.Err() == nil {
 		began := time.Now()
 		err := in.subscribe()
-		in.up.Store(false)
+		in.setUp(false)
 		if in.quit.Err() != nil {
 			return
 		}
@@ -181,7 +189,7 @@ func (in *Inbox) subscribe() error {
 	for failures := 0; ; {
 		msg, err := ps.Receive(in.quit)
 		if err != nil {
-			in.up.Store(false)
+			in.setUp(false)
 			if in.quit.Err() != nil {
 				return err
 			}
@@ -198,7 +206,7 @@ func (in *Inbox) subscribe() error {
 		heard.Store(int64(time.Since(began)))
 		switch m := msg.(type) {
 		case *redis.Subscription:
-			in.up.Store(true)
+			in.setUp(true)
 			in.cfg.Subscribed()
 		case *redis.Message:
 			in.cfg.Message(m.Payload)

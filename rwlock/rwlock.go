@@ -28,7 +28,7 @@ type RWLock struct {
 // New returns a read-write lock of a hall. Users call holdfast.Client.RWLock.
 func New(hall *turnstile.Hall, name, key string, settings hold.Settings, err error) *RWLock {
 	read := turnstile.Request{
-		Name: name, Key: key, Weight: 1, Capacity: capacity, Settings: settings, Err: err, Reentrant: true,
+		Kind: "rw", Name: name, Key: key, Weight: 1, Capacity: capacity, Settings: settings, Err: err, Reentrant: true,
 	}
 	write := read
 	write.Weight = capacity

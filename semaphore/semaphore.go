@@ -36,7 +36,7 @@ func New(hall *turnstile.Hall, name, key string, capacity int, settings hold.Set
 		err = fmt.Errorf("%w: capacity of %d, 1 to %d are possible", tenure.ErrInvalid, capacity, maxCapacity)
 	}
 	return &Semaphore{hall: hall, capacity: capacity, request: turnstile.Request{
-		Name: name, Key: key, Weight: 1, Capacity: int64(capacity), Settings: settings, Err: err,
+		Kind: "sem", Name: name, Key: key, Weight: 1, Capacity: int64(capacity), Settings: settings, Err: err,
 	}}
 }
 

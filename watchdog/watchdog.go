@@ -34,6 +34,7 @@ type Renewer interface {
 type Watchdog struct {
 	renewer Renewer
 	warn    func(msg string, attrs ...any)
+	told    func(t *tenure.Tenure, err error)
 	ctx     context.Context // ends with Close
 	stop    context.CancelFunc
 	wake    chan struct{} // of capacity 1: something is due sooner than run sleeps
@@ -59,12 +60,16 @@ type Watch struct {
 	set      bool           // it has its full lease: a fixed one is only looked after from then on
 }
 
-// New returns a watchdog. It starts its goroutine with the first tenure. warn logs, and limits how often.
-func New(r Renewer, warn func(msg string, attrs ...any)) *Watchdog {
+// New returns a watchdog. It starts its goroutine with the first tenure. warn logs, and limits how often. told is called with
+// the outcome of every renewal, if it is set.
+func New(r Renewer, warn func(msg string, attrs ...any), told func(t *tenure.Tenure, err error)) *Watchdog {
 	if warn == nil {
 		warn = slog.Warn
 	}
-	w := &Watchdog{renewer: r, warn: warn, wake: make(chan struct{}, 1)}
+	if told == nil {
+		told = func(*tenure.Tenure, error) {}
+	}
+	w := &Watchdog{renewer: r, warn: warn, told: told, wake: make(chan struct{}, 1)}
 	w.ctx, w.stop = context.WithCancel(context.Background())
 	return w
 }
@@ -281,6 +286,7 @@ func (w *Watchdog) answered(v *Watch, sent tenure.Instant, a scripts.Renewed, f 
 	switch {
 	case f != nil:
 		t.Failed(f)
+		w.told(t, f)
 		w.warn("holdfast: renewal failed", "name", t.Name, "owner", t.Owner, "deadline in", t.Deadline().Until(), "error", f)
 	case !a.Held:
 		w.Remove(v)
@@ -293,6 +299,8 @@ func (w *Watchdog) answered(v *Watch, sent tenure.Instant, a scripts.Renewed, f 
 	case w.looksOnly(v):
 	case !t.Prolong(sent, t.Terms.Lease):
 		return
+	default:
+		w.told(t, nil)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

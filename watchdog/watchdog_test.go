@@ -63,7 +63,7 @@ func refused(scripts.Renew) (scripts.Renewed, *scripts.Failure) {
 
 func start(t *testing.T, answer func(scripts.Renew) (scripts.Renewed, *scripts.Failure)) (*server, *watchdog.Watchdog) {
 	s := &server{answer: answer, at: map[string][]time.Time{}}
-	w := watchdog.New(s, func(string, ...any) {})
+	w := watchdog.New(s, func(string, ...any) {}, nil)
 	t.Cleanup(func() { w.Close(context.Background()) })
 	return s, w
 }

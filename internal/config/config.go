@@ -14,6 +14,7 @@ type Config struct {
 	Prefix   string
 	Label    string
 	Logger   *slog.Logger
+	Observer *hold.Observer
 	PollOnly bool
 	Defaults []hold.Option
 	Err      error // what is wrong with an option

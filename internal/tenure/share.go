@@ -115,6 +115,9 @@ func (s *Share) Join(weight int64) (*Share, error) {
 // Token returns the fencing token.
 func (s *Share) Token() int64 { return s.token }
 
+// Weight returns what the share asked for.
+func (s *Share) Weight() int64 { return s.weight }
+
 // Since returns when the share began, as its client knows it.
 func (s *Share) Since() Instant { return s.since }
 

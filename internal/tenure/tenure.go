@@ -71,6 +71,9 @@ func (t *Tenure) Last() int64 {
 	return t.last
 }
 
+// Keeper returns who is told of its end.
+func (t *Tenure) Keeper() Ender { return t.onEnd }
+
 // Since returns when the tenure began, as its client knows it.
 func (t *Tenure) Since() Instant { return t.since }
 

@@ -56,6 +56,15 @@ func (h *Hall) acquire(ctx context.Context, r *Request, try bool) (*hold.Hold, e
 	if err := h.usable(ctx, r); err != nil {
 		return nil, err
 	}
+	if h.cfg.Observer == nil {
+		held, _, err := h.obtain(ctx, r, try)
+		return held, err
+	}
+	return h.observed(ctx, r, try)
+}
+
+// obtain waits for a hold, and tells how it came.
+func (h *Hall) obtain(ctx context.Context, r *Request, try bool) (*hold.Hold, hold.How, error) {
 	wait := ctx
 	if r.Settings.Wait > 0 && !try {
 		var cancel context.CancelFunc
@@ -63,12 +72,13 @@ func (h *Hall) acquire(ctx context.Context, r *Request, try bool) (*hold.Hold, e
 		defer cancel()
 	}
 	if carried, ok := hold.Carried(ctx, h, r.Key); ok && r.Reentrant && !r.Settings.NonReentrant {
-		return h.reenter(wait, carried, r, try)
+		held, err := h.reenter(wait, carried, r, try)
+		return held, hold.Reentered, err
 	}
 	for {
-		held, err := h.await(wait, r, try)
+		held, how, err := h.await(wait, r, try)
 		if held != nil || err != nil {
-			return held, err
+			return held, how, err
 		}
 		// Lost before its caller ran: a process that was paused just then. It waits on.
 	}
@@ -90,7 +100,7 @@ func endOf(ctx context.Context) error {
 }
 
 // await blocks until it has a hold. Neither a hold nor an error: it was lost at once.
-func (h *Hall) await(ctx context.Context, r *Request, try bool) (*hold.Hold, error) {
+func (h *Hall) await(ctx context.Context, r *Request, try bool) (*hold.Hold, hold.How, error) {
 	w := h.newWaiter(r, try)
 	t := h.enter(r.Name, r.Key)
 	defer h.leave(t)
@@ -125,16 +135,16 @@ func (h *Hall) await(ctx context.Context, r *Request, try bool) (*hold.Hold, err
 		t.abandon(w)
 		err = tenure.ErrClosed
 	}
-	o, share := w.owner, w.share // nobody else changes them any more
+	o, share, how := w.owner, w.share, w.how // nobody else changes them any more
 	h.forgetWaiter(w)
 	if err != nil {
-		return nil, r.wrap(err)
+		return nil, 0, r.wrap(err)
 	}
 	held, err := o.take(share)
 	if err != nil && try {
-		return nil, err
+		return nil, 0, err
 	}
-	return held, nil
+	return held, how, nil
 }
 
 // attemptAlone makes the first attempt for o in the caller's goroutine. The turnstile is unlocked meanwhile.
@@ -157,7 +167,7 @@ func (t *turnstile) abandon(w *waiter) {
 	switch o := w.owner; {
 	case w.share != nil: // it was given at the same moment: nobody has it yet
 		share := w.share
-		t.hall.crew.Go(func() { _ = o.Release(context.Background(), share) })
+		t.hall.crew.Go(func() { _ = o.release(share) })
 	case o == nil:
 		t.local.remove(&w.place)
 	case o.phase == ended: // it failed at the same moment

@@ -23,7 +23,7 @@ func newTestHall(t *testing.T) *Hall {
 	h := NewHall(Config{
 		Caller: call, Client: "c", Logger: slog.New(slog.DiscardHandler), Window: DefaultWindow, Claim: DefaultClaim,
 	})
-	h.SetWatchdog(watchdog.New(call, h.Warn))
+	h.SetWatchdog(watchdog.New(call, h.Warn, nil))
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/holdfast-go/holdfast/hold"
 	"github.com/holdfast-go/holdfast/internal/scripts"
 	"github.com/holdfast-go/holdfast/internal/tenure"
 	"github.com/holdfast-go/holdfast/pubsub"
@@ -53,6 +54,7 @@ type Config struct {
 	Watchdog *watchdog.Watchdog
 	Client   string // client id
 	Logger   *slog.Logger
+	Observer *hold.Observer // may be nil
 	Window   time.Duration
 	Claim    time.Duration
 	Stacks   bool // record where holds are taken, for tests

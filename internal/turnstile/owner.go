@@ -1,6 +1,7 @@
 package turnstile
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -275,4 +276,9 @@ func (o *owner) granted(token int64, deadline tenure.Instant, claim time.Duratio
 }
 
 // Ended implements tenure.Ender.
-func (o *owner) Ended(error) { o.hall.crew.Go(o.lost) }
+func (o *owner) Ended(cause error) {
+	if see := o.hall.cfg.Observer; see != nil && see.Lost != nil && errors.Is(cause, tenure.ErrLost) {
+		see.Lost(o.req.lock(), o.tenure.Since().Since(), cause)
+	}
+	o.hall.crew.Go(o.lost)
+}

@@ -27,7 +27,7 @@ func (h *Hall) reenter(ctx context.Context, carried *hold.Hold, r *Request, try 
 	if err == nil {
 		return o.hold(share), nil
 	}
-	h.crew.Go(func() { _ = o.Release(context.Background(), share) })
+	h.crew.Go(func() { _ = o.release(share) })
 	return nil, err
 }
 

@@ -13,9 +13,15 @@ import (
 )
 
 // Release implements hold.Keeper: it gives one share back, and with the last one the tenure, unless that passes on.
-func (o *owner) Release(_ context.Context, s *tenure.Share) error {
+func (o *owner) Release(ctx context.Context, s *tenure.Share) error {
 	o.hall.crew.add() // before the share has ended: Close waits for what it does not end itself
 	defer o.hall.crew.done()
+	err := o.release(s)
+	o.released(ctx, s, err)
+	return err
+}
+
+func (o *owner) release(s *tenure.Share) error {
 	passed, depth, err := o.leave(s)
 	switch {
 	case err != nil:

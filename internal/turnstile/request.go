@@ -12,6 +12,7 @@ const maxName = 1024
 
 // Request is what a primitive asks for. Made once per primitive and shared by its calls.
 type Request struct {
+	Kind      string // for observers
 	Name, Key string
 	Weight    int64
 	Capacity  int64

@@ -1,0 +1,56 @@
+package turnstile
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/holdfast-go/holdfast/hold"
+	"github.com/holdfast-go/holdfast/internal/tenure"
+)
+
+// What the hall tells an observer. Without one nothing is done for it.
+
+func (r *Request) lock() hold.Lock { return hold.Lock{Kind: r.Kind, Name: r.Name, Weight: r.Weight} }
+
+// observed is obtain for a hall with an observer.
+func (h *Hall) observed(ctx context.Context, r *Request, try bool) (*hold.Hold, error) {
+	see, began := h.cfg.Observer, time.Now()
+	if see.Acquiring != nil {
+		see.Acquiring(ctx, r.lock())
+	}
+	held, how, err := h.obtain(ctx, r, try)
+	waited := time.Since(began)
+	switch {
+	case err != nil && see.NotAcquired != nil:
+		see.NotAcquired(ctx, r.lock(), waited, err)
+	case err == nil && see.Acquired != nil:
+		see.Acquired(ctx, r.lock(), hold.Acquisition{How: how, Waited: waited, Token: held.Token()})
+	}
+	return held, err
+}
+
+// released tells of a release that was the user's.
+func (o *owner) released(ctx context.Context, s *tenure.Share, err error) {
+	see := o.hall.cfg.Observer
+	if see == nil || see.Released == nil || errors.Is(err, tenure.ErrReleased) {
+		return
+	}
+	l := o.req.lock()
+	l.Weight = s.Weight()
+	see.Released(ctx, l, s.Since().Since(), err)
+}
+
+// Renewed is called by the watchdog with the outcome of a renewal.
+func (h *Hall) Renewed(t *tenure.Tenure, err error) {
+	if see := h.cfg.Observer; see != nil && see.Renewed != nil {
+		see.Renewed(t.Keeper().(*owner).req.lock(), err)
+	}
+}
+
+// Listening is called by the inbox when the subscription stands, and when it is gone.
+func (h *Hall) Listening(up bool) {
+	if see := h.cfg.Observer; see != nil && see.Subscribed != nil {
+		see.Subscribed(up)
+	}
+}
