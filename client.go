@@ -50,6 +50,8 @@ type Client struct {
 	id   string
 	call *scripts.Caller
 	hall *turnstile.Hall
+
+	settings *hold.Settings // without options
 }
 
 // New returns a client on a go-redis client: standalone, Sentinel or Cluster; on a Ring waiting is by polling
@@ -76,6 +78,8 @@ func New(rdb redis.UniversalClient, options ...Option) (*Client, error) {
 		cfg.PollOnly = true // a script publishes on its own shard, which need not be where the inbox listens
 	}
 	c := &Client{cfg: cfg, id: newID(cfg.Label), call: scripts.NewCaller(rdb, cfg.Prefix)}
+	defaults, _ := hold.Resolve(cfg.Defaults...)
+	c.settings = &defaults
 	c.hall = turnstile.NewHall(turnstile.Config{
 		Caller: c.call, Client: c.id, Logger: cfg.Logger, Observer: cfg.Observer, Window: cfg.Window, Claim: cfg.Claim, Stacks: cfg.Stacks,
 	})
@@ -134,11 +138,12 @@ func (c *Client) Semaphore(name string, capacity int, options ...LockOption) *Se
 	return semaphore.New(c.hall, name, c.call.Key("sem", name), capacity, settings, err)
 }
 
-func (c *Client) resolve(options []LockOption) (hold.Settings, error) {
-	if len(c.cfg.Defaults) > 0 {
-		options = append(c.cfg.Defaults[:len(c.cfg.Defaults):len(c.cfg.Defaults)], options...)
+func (c *Client) resolve(options []LockOption) (*hold.Settings, error) {
+	if len(options) == 0 {
+		return c.settings, nil // Defaults were checked by New
 	}
-	return hold.Resolve(options...)
+	settings, err := hold.Resolve(append(c.cfg.Defaults[:len(c.cfg.Defaults):len(c.cfg.Defaults)], options...)...)
+	return &settings, err
 }
 
 // Close refuses new calls, wakes waiters with ErrClosed, waits for running Do functions until ctx ends, then

@@ -23,7 +23,7 @@ type FairLock struct {
 }
 
 // New returns a fair lock of a hall. Users call holdfast.Client.FairLock.
-func New(hall *turnstile.Hall, name, key string, settings hold.Settings, err error) *FairLock {
+func New(hall *turnstile.Hall, name, key string, settings *hold.Settings, err error) *FairLock {
 	return &FairLock{hall: hall, request: turnstile.Request{
 		Kind: "fair", Name: name, Key: key, Weight: 1, Capacity: 1, Settings: settings, Err: err, Reentrant: true,
 	}}

@@ -23,8 +23,10 @@ func (c carrier) Value(key any) any {
 	if key == any(some{}) {
 		return true
 	}
-	if key == any(c.hold.scope) && c.hold.Valid() {
-		return c.hold
+	if s, ok := key.(scope); ok {
+		if client, key := c.hold.keeper.Scope(); s.client == client && s.key == key && c.hold.Valid() {
+			return c.hold
+		}
 	}
 	return c.Context.Value(key)
 }

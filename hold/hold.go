@@ -16,7 +16,6 @@ import (
 type Hold struct {
 	share  *tenure.Share
 	keeper Keeper
-	scope  scope
 }
 
 // Keeper does a hold's traffic with Redis.
@@ -25,13 +24,12 @@ type Keeper interface {
 	Release(ctx context.Context, s *tenure.Share) error
 	// Extend asks for a full lease from now on.
 	Extend(ctx context.Context, t *tenure.Tenure) error
+	// Scope is the client and the key under which a context carries the hold.
+	Scope() (client any, key string)
 }
 
 // New returns a hold on a share. It is called by the turnstile; users get their holds from the primitives.
-// client is the identity of the client and key the name's key: a context carries the hold under them.
-func New(share *tenure.Share, k Keeper, client any, key string) *Hold {
-	return &Hold{share: share, keeper: k, scope: scope{client, key}}
-}
+func New(share *tenure.Share, k Keeper) *Hold { return &Hold{share: share, keeper: k} }
 
 // Release ends the hold. It works although ctx is done: ctx carries values only. It tries for up to 3 s and
 // then goes on in the background, until the lease must have ended; the error then wraps ErrUnavailable.

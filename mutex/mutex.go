@@ -23,7 +23,7 @@ type Mutex struct {
 }
 
 // New returns a mutex of a hall. Users call holdfast.Client.Mutex.
-func New(hall *turnstile.Hall, name, key string, settings hold.Settings, err error) *Mutex {
+func New(hall *turnstile.Hall, name, key string, settings *hold.Settings, err error) *Mutex {
 	return &Mutex{hall: hall, request: turnstile.Request{
 		Kind: "mutex", Name: name, Key: key, Weight: 1, Capacity: 1, Settings: settings, Err: err, Reentrant: true, OneTicket: true,
 	}}

@@ -26,7 +26,7 @@ type RWLock struct {
 }
 
 // New returns a read-write lock of a hall. Users call holdfast.Client.RWLock.
-func New(hall *turnstile.Hall, name, key string, settings hold.Settings, err error) *RWLock {
+func New(hall *turnstile.Hall, name, key string, settings *hold.Settings, err error) *RWLock {
 	read := turnstile.Request{
 		Kind: "rw", Name: name, Key: key, Weight: 1, Capacity: capacity, Settings: settings, Err: err, Reentrant: true,
 	}

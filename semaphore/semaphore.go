@@ -31,7 +31,7 @@ type Semaphore struct {
 }
 
 // New returns a semaphore of a hall. Users call holdfast.Client.Semaphore.
-func New(hall *turnstile.Hall, name, key string, capacity int, settings hold.Settings, err error) *Semaphore {
+func New(hall *turnstile.Hall, name, key string, capacity int, settings *hold.Settings, err error) *Semaphore {
 	if err == nil && (capacity < 1 || capacity > maxCapacity) {
 		err = fmt.Errorf("%w: capacity of %d, 1 to %d are possible", tenure.ErrInvalid, capacity, maxCapacity)
 	}

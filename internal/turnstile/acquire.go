@@ -112,13 +112,17 @@ func (h *Hall) await(ctx context.Context, r *Request, try bool) (*hold.Hold, hol
 		o := t.start(w)
 		if ctx.Done() == nil && r.Settings.Replicas == 0 && h.cfg.Caller.Alone() && t.departing(o) {
 			t.attemptAlone(o) // unlocks meanwhile
+		} else if r.Settings.Replicas > 0 {
+			t.send(o)
 		} else {
-			t.sendOne(o)
+			t.dispatch(o)
+			w.late.Reset(patience)
 		}
 	}
 	t.mu.Unlock()
 
 	var err error
+wait:
 	select {
 	case err = <-w.ready:
 		if err == nil && h.isClosing() {
@@ -134,7 +138,13 @@ func (h *Hall) await(ctx context.Context, r *Request, try bool) (*hold.Hold, hol
 	case <-h.open.Done():
 		t.abandon(w)
 		err = tenure.ErrClosed
+	case <-w.late.C:
+		t.mu.Lock()
+		t.schedule()
+		t.mu.Unlock()
+		goto wait
 	}
+	w.late.Stop()
 	o, share, how := w.owner, w.share, w.how // nobody else changes them any more
 	h.forgetWaiter(w)
 	if err != nil {
@@ -147,10 +157,10 @@ func (h *Hall) await(ctx context.Context, r *Request, try bool) (*hold.Hold, hol
 	return held, how, nil
 }
 
-// attemptAlone makes the first attempt for o in the caller's goroutine. The turnstile is unlocked meanwhile.
+// attemptAlone makes the first attempt for o in the caller's goroutine, which gets an answer within the ReadTimeout. The
+// turnstile is unlocked meanwhile.
 func (t *turnstile) attemptAlone(o *owner) {
 	a, now := o.acquire(), o.polled
-	t.schedule()
 	t.mu.Unlock()
 	sent := tenure.Now()
 	answer, f := t.hall.cfg.Caller.Acquire(t.hall.ctx, a)
@@ -191,7 +201,7 @@ func (t *turnstile) hint(w *waiter) error {
 	if o == nil {
 		o = t.candidate
 	}
-	if o != nil && time.Since(t.failedAt) < 2*t.hall.poll() {
+	if o != nil && !t.failedAt.IsZero() && t.failedAt.Since() < 2*t.hall.poll() {
 		failure = t.failure
 	}
 	if failure == nil && o != nil && o.inflight > 0 && o.silent.Since() > silence {
@@ -224,15 +234,16 @@ func (o *owner) take(share *tenure.Share) (*hold.Hold, error) {
 		}
 	}
 	if o.hall.cfg.Stacks {
-		o.stack = make([]uintptr, 32)
-		o.stack = o.stack[:runtime.Callers(2, o.stack)]
+		stack := make([]uintptr, 32)
+		stack = stack[:runtime.Callers(2, stack)]
+		o.stack = &stack
 	}
 	return h, nil
 }
 
 // hold makes a hold of a share. A Hold that is dropped without Release is renewed on and on: it gets a warning.
 func (o *owner) hold(share *tenure.Share) *hold.Hold {
-	h := hold.New(share, o, o.hall, o.req.Key)
+	h := hold.New(share, o)
 	log := o.hall.log
 	runtime.AddCleanup(h, func(s *tenure.Share) {
 		if !s.Left() {

@@ -40,7 +40,7 @@ func newTestHall(t *testing.T) *Hall {
 func TestARefusalWhileHoldingIsALoss(t *testing.T) {
 	h := newTestHall(t)
 	settings, _ := hold.Resolve()
-	r := &Request{Name: "n", Key: "p:mutex:n", Weight: 1, Capacity: 1, Settings: settings, Reentrant: true, OneTicket: true}
+	r := &Request{Name: "n", Key: "p:mutex:n", Weight: 1, Capacity: 1, Settings: &settings, Reentrant: true, OneTicket: true}
 	held, err := h.Acquire(t.Context(), r)
 	if err != nil {
 		t.Fatal(err)

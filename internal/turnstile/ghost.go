@@ -76,7 +76,7 @@ func (h *Hall) ghost(key string, n uint64) bool {
 		return false // not ours: anybody may publish
 	}
 	t := h.enter(name, key)
-	o := &owner{hall: h, turn: t, req: &Request{Name: name, Key: key, Settings: hold.Settings{Terms: tenure.Terms{Lease: hold.DefaultLease}}},
+	o := &owner{hall: h, turn: t, req: &Request{Name: name, Key: key, Settings: &hold.Settings{Terms: tenure.Terms{Lease: hold.DefaultLease}}},
 		n: n, id: h.cfg.Client + ":" + strconv.FormatUint(n, 10), phase: ended, known: true}
 	if !h.enroll(o) {
 		t.mu.Unlock()

@@ -136,7 +136,11 @@ func (h *Hall) everybody() []*owner {
 func NewHall(cfg Config) *Hall {
 	h := &Hall{cfg: cfg, log: newQuietLog(cfg.Logger), seed: maphash.MakeSeed(), crew: newCrew(), doing: newCrew(), calls: newCrew()}
 	h.idle.New = func() any { return new(turnstile) }
-	h.waiters.New = func() any { return &waiter{ready: make(chan error, 1)} }
+	h.waiters.New = func() any {
+		w := &waiter{ready: make(chan error, 1), late: time.NewTimer(time.Hour)}
+		w.late.Stop()
+		return w
+	}
 	h.done = make(chan struct{})
 	h.open, h.shut = context.WithCancel(context.Background())
 	h.ctx, h.end = context.WithCancel(context.Background())
@@ -354,7 +358,11 @@ func (h *Hall) Taken() []Taken {
 	for _, o := range h.everybody() {
 		o.turn.mu.Lock()
 		if o.phase == holding && o.tenure.Cause() == nil {
-			taken = append(taken, Taken{o.turn.name, o.stack})
+			t := Taken{Name: o.req.Name}
+			if o.stack != nil {
+				t.Stack = *o.stack
+			}
+			taken = append(taken, t)
 		}
 		o.turn.mu.Unlock()
 	}

@@ -53,7 +53,7 @@ type owner struct {
 	claim    time.Duration // of a pushed grant
 	passing  passing       // the tenure on, inside the client
 	watch    *watchdog.Watch
-	stack    []uintptr
+	stack    *[]uintptr // where the hold was taken, for tests
 }
 
 // unanswered reports whether a request of o may still run: then its end leaves a tombstone (c6, c7).
@@ -186,7 +186,7 @@ func (o *owner) failed(sent tenure.Instant, f *scripts.Failure) {
 	if o.phase == ended || o.phase == holding {
 		return
 	}
-	o.turn.failure, o.turn.failedAt = f, time.Now()
+	o.turn.failure, o.turn.failedAt = f, tenure.Now()
 	if f.Transient && !o.try {
 		if o.phase == asking {
 			o.turn.retryLater()

@@ -43,6 +43,9 @@ func (o *owner) release(s *tenure.Share) error {
 // errUnconfirmed says that a release was not answered while its caller waited.
 var errUnconfirmed = fmt.Errorf("%w: the release is not confirmed after %v and goes on in the background", tenure.ErrUnavailable, foreground)
 
+// Scope implements hold.Keeper.
+func (o *owner) Scope() (client any, key string) { return o.hall, o.req.Key }
+
 // Lose ends the tenure as if its lease had run out, for tests of code that must notice.
 func (o *owner) Lose() {
 	o.tenure.End(fmt.Errorf("%w: forced by a test", tenure.ErrLost))

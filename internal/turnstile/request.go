@@ -16,10 +16,10 @@ type Request struct {
 	Name, Key string
 	Weight    int64
 	Capacity  int64
-	Settings  hold.Settings
-	Err       error // what is wrong with the options
-	Reentrant bool  // a context that carries a hold of this key re-enters
-	OneTicket bool  // the client's waiters share one ticket, and queue locally behind it
+	Settings  *hold.Settings // shared, not changed any more
+	Err       error          // what is wrong with the options
+	Reentrant bool           // a context that carries a hold of this key re-enters
+	OneTicket bool           // the client's waiters share one ticket, and queue locally behind it
 }
 
 // check says what is wrong with the request, before anything is sent.

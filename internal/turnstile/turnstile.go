@@ -30,14 +30,14 @@ type turns struct {
 	bases    bases
 	line     line           // owners that ask or wait
 	holders  []*owner       // owners that hold
-	pollAt   time.Time      // when the owner with the lowest ticket asks again
-	askAt    time.Time      // when the owners without an answer ask again
+	pollAt   tenure.Instant // when the owner with the lowest ticket asks again
+	askAt    tenure.Instant // when the owners without an answer ask again
 	timer    *time.Timer    // fires at the earlier of the two
-	armed    time.Time      // when it does; zero: not set
+	armed    tenure.Instant // when it does; zero: not set
 	failures int            // attempts that failed in a row
 	failure  error          // why the last attempt failed; nil once one was answered
-	failedAt time.Time      // when that was
-	failing  time.Time      // until when nothing is tried anew after a failure
+	failedAt tenure.Instant // when that was
+	failing  tenure.Instant // until when nothing is tried anew after a failure
 	sought   int64          // the last token at which ghosts were sought
 	top      int64          // the highest ticket told by an answer since the server last went back
 	topAt    tenure.Instant // when it was told
@@ -52,7 +52,8 @@ type turns struct {
 type waiter struct {
 	req   *Request
 	try   bool
-	ready chan error // of capacity 1: nil, and owner holds; or why not
+	ready chan error  // of capacity 1: nil, and owner holds; or why not
+	late  *time.Timer // has its first request looked after, if that takes long
 
 	// Guarded by the turnstile's mutex.
 	owner *owner        // whose grant it is waiting for; nil while in local
@@ -69,7 +70,7 @@ func (h *Hall) newWaiter(r *Request, try bool) *waiter {
 
 // forgetWaiter is for one whose call is over: nothing refers to it any more.
 func (h *Hall) forgetWaiter(w *waiter) {
-	*w = waiter{ready: w.ready}
+	*w = waiter{ready: w.ready, late: w.late}
 	h.waiters.Put(w)
 }
 
@@ -262,9 +263,14 @@ func (t *turnstile) sendOne(o *owner) {
 		t.send(o)
 		return
 	}
+	t.dispatch(o)
+	t.schedule()
+}
+
+// dispatch is sendOne, but nobody looks after the attempt.
+func (t *turnstile) dispatch(o *owner) {
 	if h := t.hall; t.departing(o) {
 		now, a := o.polled, o.acquire()
-		t.schedule()
 		h.crew.add()
 		h.cfg.Caller.GoAcquire(h.ctx, &a, func(sent tenure.Instant, a scripts.Acquired, f *scripts.Failure) {
 			o.turn.mu.Lock()
@@ -282,10 +288,11 @@ func (t *turnstile) departing(o *owner) bool {
 	if o.inflight >= maxInflight || t.hall.ctx.Err() != nil {
 		return false
 	}
-	if now := time.Now(); now.After(t.askAt) {
+	now := tenure.Now()
+	if now.After(t.askAt) {
 		t.askAt = now.Add(jitter(t.hall.poll()))
 	}
-	o.departed(tenure.Now())
+	o.departed(now)
 	return true
 }
 
@@ -362,7 +369,8 @@ func (t *turnstile) pollFirst() {
 
 // pollBefore sees to it that the lowest ticket asks within d.
 func (t *turnstile) pollBefore(d time.Duration) {
-	if now, at := time.Now(), time.Now().Add(d); t.pollAt.Before(now) || at.Before(t.pollAt) {
+	now := tenure.Now()
+	if at := now.Add(d); now.After(t.pollAt) || t.pollAt.After(at) {
 		t.pollAt = at
 		t.schedule()
 	}
@@ -370,7 +378,7 @@ func (t *turnstile) pollBefore(d time.Duration) {
 
 // retryLater has the owners without an answer ask again after a pause that grows while Redis fails.
 func (t *turnstile) retryLater() {
-	if now := time.Now(); !t.failing.After(now) { // one pause for all of them
+	if now := tenure.Now(); !t.failing.After(now) { // one pause for all of them
 		pause := min(minBackoff<<min(t.failures, 10), maxBackoff)
 		t.failures++
 		t.failing = now.Add(jitter(pause))
@@ -381,21 +389,21 @@ func (t *turnstile) retryLater() {
 
 // schedule sets the timer to the next thing to do.
 func (t *turnstile) schedule() {
-	var next time.Time
+	var next tenure.Instant
 	if first := t.line.head(); first != nil && first.phase == waiting {
 		next = t.pollAt
 	}
-	if last := t.line.tail(); last != nil && last.phase == asking && (next.IsZero() || t.askAt.Before(next)) {
+	if last := t.line.tail(); last != nil && last.phase == asking && (next.IsZero() || next.After(t.askAt)) {
 		next = t.askAt
 	}
 	if next.IsZero() || t.hall.ctx.Err() != nil {
 		return
 	}
-	if !t.armed.IsZero() && !next.Before(t.armed) {
+	if !t.armed.IsZero() && !t.armed.After(next) {
 		return // it fires sooner
 	}
 	t.armed = next
-	d := max(time.Until(next), 0)
+	d := max(next.Until(), 0)
 	if t.timer == nil {
 		t.timer = time.AfterFunc(d, t.fire)
 	} else {
@@ -407,17 +415,17 @@ func (t *turnstile) schedule() {
 func (t *turnstile) fire() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.armed = time.Time{}
+	t.armed = tenure.Instant{}
 	if t.hall.ctx.Err() != nil {
 		return
 	}
-	now := time.Now()
+	now := tenure.Now()
 	var due []*owner
-	if first := t.line.head(); first != nil && first.phase == waiting && !now.Before(t.pollAt) {
+	if first := t.line.head(); first != nil && first.phase == waiting && !t.pollAt.After(now) {
 		t.pollAt = now.Add(jitter(t.hall.poll()))
 		due = append(due, first)
 	}
-	if !now.Before(t.askAt) {
+	if !t.askAt.After(now) {
 		t.askAt = now.Add(jitter(t.hall.poll()))
 		for _, o := range t.line.unanswered() {
 			if o.inflight == 0 || o.polled.Since() >= t.hall.poll()/2 {
