@@ -67,7 +67,7 @@ func TestARefusalWhileHoldingIsALoss(t *testing.T) {
 func TestASecondCloseObeysItsContext(t *testing.T) {
 	h := newTestHall(t)
 	settings, _ := hold.Resolve()
-	r := &Request{Name: "n", Key: "p:mutex:n", Weight: 1, Capacity: 1, Settings: settings}
+	r := &Request{Name: "n", Key: "p:mutex:n", Weight: 1, Capacity: 1, Settings: &settings}
 	inside, leave, left := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	go func() {
 		left <- h.Do(context.Background(), r, func(context.Context) error {
