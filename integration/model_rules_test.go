@@ -177,10 +177,11 @@ func (m *rules) serve(me string, lease int64) (more bool) {
 	return false
 }
 
-// acquire replies {status, token, now, seq, bound of the earliest deadline (not modelled), waiting, ticket, not the head}.
+// acquire replies {status, token, now, seq, bound of the earliest deadline (not modelled), waiting, ticket, not the head, more}.
 func (m *rules) acquire(r request) []int64 {
+	more := int64(0)
 	answer := func(status, token int64) []int64 {
-		return []int64{status, token, m.now(), m.seq, 0, int64(len(m.queue)), 0, 0}
+		return []int64{status, token, m.now(), m.seq, 0, int64(len(m.queue)), 0, 0, more}
 	}
 	if m.tombs[r.owner] > m.now() {
 		return answer(answerRefused, 0)
@@ -197,7 +198,9 @@ func (m *rules) acquire(r request) []int64 {
 	if r.window > 0 && len(m.queue) > 0 {
 		m.alive[clientOf(r.owner)] = m.clock + r.window
 	}
-	m.serve(r.owner, r.lease)
+	if m.serve(r.owner, r.lease) {
+		more = 1
+	}
 	if m.holders[r.owner] == nil && len(m.queue) == 0 && m.used()+r.weight <= r.capacity {
 		m.hold(r.owner, r.weight, m.now()+r.lease)
 	}

@@ -19,7 +19,7 @@ type verifier struct {
 	call          call
 	owner         string
 	answer        answer
-	reply         [8]int64
+	reply         [9]int64
 	pushes        []push
 }
 

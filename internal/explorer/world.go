@@ -280,7 +280,7 @@ func (w *world) arguments(c call) (string, []string) {
 
 // readNumbers reads the numbers of a reply; those missing at the end are 0. A hold of a name that nobody used is
 // answered with its token alone.
-func readNumbers(reply any, now int64) (n [8]int64) {
+func readNumbers(reply any, now int64) (n [9]int64) {
 	words := strings.Fields(reply.(string))
 	for i, word := range words {
 		n[i] = toInt(word)
@@ -291,7 +291,7 @@ func readNumbers(reply any, now int64) (n [8]int64) {
 	return n
 }
 
-func readAnswer(k kind, reply [8]int64) answer {
+func readAnswer(k kind, reply [9]int64) answer {
 	at := func(i int) int64 { return reply[i] }
 	switch k {
 	case acquire, reenter:

@@ -10,10 +10,11 @@
 -- ARGV[7]  claim in ms: how long a pushed grant lasts, 100 to 86400000
 -- ARGV[8]  prefix of the inbox channels
 --
--- Returns the numbers "status token now seq left waiting ticket ahead"; those missing at the end are 0
+-- Returns the numbers "status token now seq left waiting ticket ahead more"; those missing at the end are 0
 -- status: 1 held, 2 waiting, 0 busy (only with window 0), -1 refused (tombstone), -2 lost (only with depth > 1)
 -- token of the hold; now in ms; seq is the last token given, if missing the hold's; left is the ms until the
--- earliest deadline; waiting counts the tickets; ahead is 0 when the ticket is the head of the queue.
+-- earliest deadline; waiting counts the tickets; ahead is 0 when the ticket is the head of the queue; more is 1
+-- if the queue could not be served to the end: ask again at once.
 
 local HELD, WAITING, BUSY, REFUSED, LOST = 1, 2, 0, -1, -2
 
@@ -44,7 +45,7 @@ end
 -- include machine
 
 local function reply(status, token, left, n, ahead)
-  return status .. ' ' .. str(token) .. ' ' .. str(now) .. ' ' .. str(seq) .. ' ' .. left .. ' ' .. q .. ' ' .. str(n) .. ' ' .. ahead
+  return status .. ' ' .. str(token) .. ' ' .. str(now) .. ' ' .. str(seq) .. ' ' .. left .. ' ' .. q .. ' ' .. str(n) .. ' ' .. ahead .. ' ' .. more
 end
 
 if number(fields[13]) > now then return reply(REFUSED, 0, 0, 0, 0) end

@@ -44,6 +44,7 @@ type Acquired struct {
 	Waiting int           // tickets in the queue
 	Ticket  int64         // number of the caller's ticket
 	Head    bool          // that ticket is the head of the queue
+	More    bool          // the queue was not served to the end: send it again
 }
 
 func (c *Caller) acquire(a *Acquire) *call {
@@ -69,7 +70,7 @@ func acquired(reply string, f *Failure) (Acquired, *Failure) {
 	}
 	return Acquired{
 		Status: Status(r[0]), Token: r[1], Earlier: r[1] < r[2]*1000, Ahead: r[2] > 0 && r[1] > r[2]*1000+999, Seq: r[3], ExpIn: time.Duration(r[4]) * time.Millisecond,
-		Waiting: int(r[5]), Ticket: r[6], Head: r[7] == 0,
+		Waiting: int(r[5]), Ticket: r[6], Head: r[7] == 0, More: r[8] == 1,
 	}, nil
 }
 
@@ -245,7 +246,7 @@ func (c *Caller) Inspect(ctx context.Context, key string) (now time.Time, fields
 }
 
 // reply is the numbers that a script answered; those missing at the end are 0.
-type reply [8]int64
+type reply [9]int64
 
 // numbers reads a reply, and makes sure that it has the expected shape: a proxy or a fork may answer anything.
 func numbers(s string, f *Failure) (r reply, _ *Failure) {

@@ -9,6 +9,7 @@ local SLACK = 1000 -- ms that a key outlives the last deadline in it
 local DAY = 86400000
 local SWEEP = 30000 -- ms between two removals of what has passed from a name without holders
 local MAXGRANTS = 128 -- grants made by one script, so that none runs for long
+local MAXDROPS = 1000 -- tickets of dead clients dropped by one script, likewise
 
 local changed = false -- something in state.lua's variables differs from the hash
 local need = 0 -- the latest deadline that this script wrote: the key's TTL must cover it
@@ -128,7 +129,7 @@ end
 local function grant(me, lease, inbox)
   if q <= 0 then return nil end
   local mine
-  local n, holes, granted = head, 0, 0
+  local n, holes, granted, dropped = head, 0, 0, 0
   local numbers, at
   local function following()
     if not numbers then return n + 1 end
@@ -142,7 +143,12 @@ local function grant(me, lease, inbox)
       if holes == 16 then numbers, at = numbersAfter(n), 0 end
       n = following()
     elseif o ~= me and not isAlive(client(o) or '') then
+      if dropped >= MAXDROPS then
+        more = 1
+        break
+      end
       drop(o, n)
+      dropped = dropped + 1
       n = following()
     else
       local _, w, capacity, claim = ticket(redis.call('HGET', KEYS[1], 't:' .. o))

@@ -131,6 +131,9 @@ func (o *owner) answered(sent tenure.Instant, a scripts.Acquired, f *scripts.Fai
 		}
 		suspicious = missed || o.phase == waiting && o.ticket != a.Ticket
 		o.queued(a.Ticket)
+		if a.More && o.phase == waiting { // c12
+			t.sendOne(o)
+		}
 		if a.Head && a.ExpIn > 0 {
 			t.pollBefore(a.ExpIn + time.Millisecond)
 		}
