@@ -70,7 +70,7 @@ var reentry = []scenario{
 	}},
 	{name: "a loss ends every level", only: reentrant, run: func(e *env) {
 		c := e.client()
-		outer := e.must(e.lock(c, holdfast.FixedLease(400*time.Millisecond)).Lock(e.ctx()))
+		outer := e.must(e.lock(c, holdfast.FixedLease(time.Second)).Lock(e.ctx()))
 		ctx := outer.Context(e.ctx())
 		inner := e.must(e.lock(c, holdfast.Lease(time.Hour)).Lock(ctx)) // on the terms of the tenure
 		inside := inner.Context(ctx)

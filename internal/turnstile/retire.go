@@ -156,6 +156,8 @@ func (r *retirement) judge(a retired) step {
 	switch {
 	case a.released.More, r.owner.needed(): // c12: grants were left for another run; or a late answer came (c7)
 		return again
+	case !mine && r.flying > 0: // an attempt beside this one may yet say that it ended the hold
+		return later
 	case !mine:
 		r.err = fmt.Errorf("%w: the server no longer knew it", tenure.ErrLost)
 	}
