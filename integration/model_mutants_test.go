@@ -20,7 +20,7 @@ var luaMutants = []struct{ name, old, new, game string }{
 	{"used is not lowered by a partial release", "    used = used - w + left\n", "", "RWLock"},
 	{"a release counts as the last one", "if held and redis.call('HLEN', KEYS[1]) == 2 then", "if held then", "Semaphore"},
 	{"a release forgets the queue", "if held and redis.call('HLEN', KEYS[1]) == 2 then", "if held then", "Mutex"},
-	{"a release forgets the next waiter", "tomb == 0 and not nextOwner then", "tomb == 0 then", "Mutex"},
+	{"a release forgets the next waiter", "ARGV[4] == '0' and not nextOwner then", "ARGV[4] == '0' then", "Mutex"},
 	{"the only holder counts for nothing", "used, seq = used + w, math.max(seq, token)", "seq = math.max(seq, token)", "Mutex"},
 	{"a token is given twice", "seq = math.max(seq + 1, us)", "seq = math.max(seq, us)", "Semaphore"},
 	{"a token is the time", "seq = math.max(seq + 1, us)", "seq = us", "Mutex"},

@@ -28,7 +28,7 @@ var luaMutants = []struct{ name, old, new, scope string }{
 	{"token that comes back changes nothing", "if token > seq then seq, changed = token, true end", "seq = math.max(seq, token)", "fast-clock"},
 	{"token that comes back is forgotten", "if token > seq then seq, changed = token, true end", "", "fast-clock"},
 	{"key is deleted before its last token is past", "if xt <= now and seq <= us then", "if xt <= now then", "fast-clock"},
-	{"released before its last token is past", "and tonumber(mine) <= us and token <= us", "", "fast-clock"},
+	{"released before its last token is past", "and mine + 0 <= us and ARGV[5] + 0 <= us", "", "fast-clock"},
 	{"the push says another deadline", "' ' .. str(deadline) .. ' ' .. str(q)", "' ' .. str(deadline + 100) .. ' ' .. str(q)", "three-plain"},
 	{"a pushed grant has the caller's lease", "(o == me and lease or claim)", "(lease > 0 and lease or claim)", "two-late"},
 	{"a pushed grant is shorter than announced", "local deadline = now + (o == me and lease or claim)", "local deadline = now + (o == me and lease or claim - 100)", "three-plain"},

@@ -16,19 +16,10 @@
 -- earliest deadline; waiting counts the tickets; ahead is 0 when the ticket is the head of the queue; more is 1
 -- if the queue could not be served to the end: ask again at once.
 
-local HELD, WAITING, BUSY, REFUSED, LOST = 1, 2, 0, -1, -2
-
-local owner, inbox = ARGV[1], ARGV[8]
-local weight, capacity, depth = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-local lease, window, claim = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
-if not (weight and capacity and depth and lease and window and claim and weight >= 1 and weight <= capacity
-  and depth >= 1 and lease >= 100 and lease <= 86400000 and window >= 0 and window <= 86400000
-  and claim >= 100 and claim <= 86400000) then
-  return redis.error_reply('HFARGS acquire got a bad argument')
-end
+local owner, lease = ARGV[1], tonumber(ARGV[5])
 
 -- A name that nobody uses has no key. Its only holder is all that is written; used, exp and seq follow from it.
-if depth == 1 and redis.call('EXISTS', KEYS[1]) == 0 then
+if ARGV[4] == '1' and lease and lease >= 100 and lease <= 86400000 and redis.call('EXISTS', KEYS[1]) == 0 then
   local time = redis.call('TIME')
   local token = time[1] .. string.sub('00000' .. time[2], -6)
   local deadline = time[1] * 1000 + math.floor(time[2] / 1000) + lease
@@ -39,6 +30,17 @@ if depth == 1 and redis.call('EXISTS', KEYS[1]) == 0 then
     return denied
   end
   return '1 ' .. token
+end
+
+local HELD, WAITING, BUSY, REFUSED, LOST = 1, 2, 0, -1, -2
+
+local inbox = ARGV[8]
+local weight, capacity, depth = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local window, claim = tonumber(ARGV[6]), tonumber(ARGV[7])
+if not (weight and capacity and depth and lease and window and claim and weight >= 1 and weight <= capacity
+  and depth >= 1 and lease >= 100 and lease <= 86400000 and window >= 0 and window <= 86400000
+  and claim >= 100 and claim <= 86400000) then
+  return redis.error_reply('HFARGS acquire got a bad argument')
 end
 
 -- include state

@@ -17,24 +17,26 @@
 
 local TOMB = 30000 -- ms for which an owner that was forced out is refused
 
-local owner, inbox, nextOwner = ARGV[1], ARGV[6], ARGV[8]
-local depth, weight, tomb, token = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
-if not (depth and weight and tomb and token and depth >= 0 and weight >= 1 and tomb >= 0 and tomb <= 86400000) then
-  return redis.error_reply('HFARGS release got a bad argument')
-end
+local owner, nextOwner = ARGV[1], ARGV[8]
 
--- Nothing but v and this hold is in there, as a fast acquire left it: remove the key.
-if depth == 0 and tomb == 0 and not nextOwner then
+-- Nothing but v and this hold is in there, as a fast acquire left it, and its token is in the past: remove the key.
+if ARGV[2] == '0' and ARGV[4] == '0' and not nextOwner then
   local held = redis.call('HGET', KEYS[1], 'h:' .. owner)
   if held and redis.call('HLEN', KEYS[1]) == 2 then
     local time = redis.call('TIME')
     local us = time[1] * 1000000 + time[2]
-    local deadline, mine = string.match(held, '(%d+) (%d+)$')
-    if deadline and deadline * 1000 > us and tonumber(mine) <= us and token <= us then
+    local deadline, mine = string.match(held, '^%d+ %d+ (%d+) (%d+)$')
+    if deadline and deadline * 1000 > us and mine + 0 <= us and ARGV[5] + 0 <= us then
       redis.call('DEL', KEYS[1])
       return '1'
     end
   end
+end
+
+local inbox = ARGV[6]
+local depth, weight, tomb, token = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+if not (depth and weight and tomb and token and depth >= 0 and weight >= 1 and tomb >= 0 and tomb <= 86400000) then
+  return redis.error_reply('HFARGS release got a bad argument')
 end
 
 local nextWeight, nextCapacity, nextClaim, nextWindow
