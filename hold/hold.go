@@ -31,8 +31,9 @@ type Keeper interface {
 // New returns a hold on a share. It is called by the turnstile; users get their holds from the primitives.
 func New(share *tenure.Share, k Keeper) *Hold { return &Hold{share: share, keeper: k} }
 
-// Release ends the hold. It works although ctx is done: ctx carries values only. It tries for up to 3 s and
-// then goes on in the background, until the lease must have ended; the error then wraps ErrUnavailable.
+// Release ends the hold. It works although ctx is done: ctx carries values only. It tries for up to 3 s (for go-redis's
+// ReadTimeout, if that is longer, at most 5 s) and then goes on in the background, until the lease must have ended;
+// the error then wraps ErrUnavailable.
 // The first Release returns nil, a later one ErrReleased, one after a loss ErrLost, one after Close ErrClosed.
 func (h *Hold) Release(ctx context.Context) error {
 	if h == nil {

@@ -17,8 +17,9 @@ import (
 // it. But a socket that is never given up would be lost to a half-open connection.
 const maxRead = 10 * time.Second
 
-// briefRead is the longest ReadTimeout with which callers send by themselves: they cannot be called back meanwhile.
-const briefRead = 3 * time.Second
+// briefRead is the longest ReadTimeout with which callers send by themselves, for they cannot be called back meanwhile. It
+// is go-redis's default.
+const briefRead = 5 * time.Second
 
 // Caller sends scripts. Safe for concurrent use.
 type Caller struct {

@@ -9,11 +9,15 @@ import (
 // scheduling, and who took that for the round trip would make itself busier still.
 type trip struct{ ns atomic.Int64 }
 
+// firstTrip is the most that the first call counts for: it had to connect.
+const firstTrip = 500 * time.Microsecond
+
 // took falls fast and rises slowly.
 func (t *trip) took(d time.Duration) {
 	old, now := t.ns.Load(), int64(d)
 	switch {
 	case old == 0:
+		now = min(now, int64(firstTrip))
 	case now < old:
 		now = old - (old-now)/4
 	default:

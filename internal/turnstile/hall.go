@@ -69,8 +69,10 @@ type Hall struct {
 	seed   maphash.Seed
 	owners [64]register // by number
 
-	idle    sync.Pool // turnstiles without a name, for the next ones
-	waiters sync.Pool // likewise, with their channels, which are empty
+	idle        sync.Pool // turnstiles without a name, for the next ones
+	waiters     sync.Pool // likewise, with their channels, which are empty
+	rescuers    sync.Pool
+	letterboxes sync.Pool
 
 	crew  *crew // every goroutine of the hall, and every call that is on its way
 	undos atomic.Int64
@@ -135,6 +137,8 @@ func (h *Hall) everybody() []*owner {
 // NewHall returns an empty hall. SetInbox may follow once.
 func NewHall(cfg Config) *Hall {
 	h := &Hall{cfg: cfg, log: newQuietLog(cfg.Logger), seed: maphash.MakeSeed(), crew: newCrew(), doing: newCrew(), calls: newCrew()}
+	h.letterboxes.New = func() any { return newLetterbox() }
+	h.rescuers.New = func() any { return newRescuer() }
 	h.idle.New = func() any { return new(turnstile) }
 	h.waiters.New = func() any {
 		w := &waiter{ready: make(chan error, 1), late: time.NewTimer(time.Hour)}

@@ -3,6 +3,7 @@ package turnstile
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/hold"
@@ -23,12 +24,13 @@ const (
 
 // owner is one identity at the server: of one acquisition, from its first request until nothing of it is left.
 type owner struct {
-	hall *Hall
-	turn *turnstile
-	req  *Request
-	n    uint64
-	id   string // "<client id>:<n>"
-	try  bool   // one attempt, no ticket
+	hall  *Hall
+	turn  *turnstile
+	req   *Request
+	n     uint64
+	id    string      // "<client id>:<n>"
+	try   bool        // one attempt, no ticket
+	freed atomic.Bool // a release of it ended the hold
 
 	// Guarded by the turnstile's mutex.
 	phase    phase

@@ -43,6 +43,16 @@ func (t *turnstile) turn() time.Duration {
 	return min(max(turnTrips*trip, minTurn, turnHolds*t.usual), maxTurn)
 }
 
+// lasted takes in how long a hold was. One that was long because its goroutine had to wait for a processor must not make the
+// turns longer, which would have others wait longer still: the estimate rises by little.
+func (t *turnstile) lasted(d time.Duration) {
+	if excess := d - t.usual; excess < 0 {
+		t.usual += excess / 4
+	} else {
+		t.usual += min(excess, max(t.usual, 50*time.Microsecond)) / 8
+	}
+}
+
 // leave ends a share. With the last one of its session the tenure is passed on to the client's next waiter if its turn
 // is not over; else what is left is the caller's to tell the server.
 func (o *owner) leave(s *tenure.Share) (passed bool, depth int, err error) {
@@ -63,7 +73,7 @@ func (o *owner) leave(s *tenure.Share) (passed bool, depth int, err error) {
 		o.share = next
 	}
 	if err == nil && depth == 0 {
-		t.usual += (now.Sub(began.Since()) - t.usual) / 8
+		t.lasted(now.Sub(began.Since()))
 	}
 	if next == nil {
 		return false, depth, err
@@ -101,7 +111,7 @@ func (o *owner) heir(now tenure.Instant) *waiter {
 	case taken <= turn:
 	case p.others == 0:
 		p.begin(now)
-	case p.others == unheard && p.asked && taken < 2*turn: // the answer is late: it is seldom worth a pause
+	case p.others == unheard && p.asked && taken < turn+turn/2: // the answer is late: it is seldom worth a pause
 	default:
 		return nil
 	}

@@ -20,6 +20,7 @@ type pursuit[A any] struct {
 	crew    *crew
 	start   func(done func(A)) // starts an attempt, whose answer is given to done
 	answers chan A
+	wait    *time.Timer   // stopped while run does not run
 	flying  int           // attempts without an answer so far
 	next    time.Time     // when the next one goes
 	pause   time.Duration // before the one after the next failure
@@ -35,10 +36,10 @@ func pursue[A any](c *crew, attempt func() A) *pursuit[A] {
 // run goes on until judge says stop, or ctx ends: then it returns false, and may be called again.
 func (p *pursuit[A]) run(ctx context.Context, judge func(A) step) bool {
 	if p.answers == nil {
-		p.answers, p.pause = make(chan A, maxInflight), minBackoff
+		p.answers, p.wait = make(chan A, maxInflight), time.NewTimer(0)
 	}
-	wait := time.NewTimer(0)
-	defer wait.Stop()
+	p.pause = max(p.pause, minBackoff)
+	defer p.wait.Stop()
 	for ctx.Err() == nil {
 		if p.flying < maxInflight && time.Until(p.next) <= 0 {
 			p.flying++
@@ -49,7 +50,7 @@ func (p *pursuit[A]) run(ctx context.Context, judge func(A) step) bool {
 				p.crew.done()
 			})
 		}
-		wait.Reset(max(time.Until(p.next), time.Millisecond))
+		p.wait.Reset(max(time.Until(p.next), time.Millisecond))
 		select {
 		case a := <-p.answers:
 			p.flying--
@@ -62,7 +63,7 @@ func (p *pursuit[A]) run(ctx context.Context, judge func(A) step) bool {
 				p.next = time.Now().Add(jitter(p.pause))
 				p.pause = min(2*p.pause, maxBackoff)
 			}
-		case <-wait.C:
+		case <-p.wait.C:
 		case <-ctx.Done():
 		}
 	}

@@ -3,6 +3,7 @@ package turnstile
 import (
 	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -21,7 +22,6 @@ type retirement struct {
 	giveUp   time.Time      // the lease must have ended by then
 
 	sent      atomic.Int64 // attempts
-	ended     bool         // an attempt ended the hold
 	ambiguous bool         // an attempt may have run whose answer is lost
 	last      *scripts.Failure
 	err       error // what the owner is told in the end
@@ -61,14 +61,31 @@ func (r *retirement) finish() {
 
 // run makes attempts until one settles the matter or ctx ends.
 func (r *retirement) run(ctx context.Context) bool {
+	h := r.owner.hall
 	if r.start == nil {
-		r.crew, r.start = r.owner.hall.crew, r.attempt
+		box := h.letterboxes.Get().(*letterbox)
+		r.crew, r.start, r.answers, r.wait = h.crew, r.attempt, box.answers, box.wait
 	}
 	if !r.pursuit.run(ctx, r.judge) {
 		return false
 	}
+	if r.flying == 0 { // else an answer may yet come
+		h.letterboxes.Put(&letterbox{r.answers, r.wait})
+	}
 	r.over()
 	return true
+}
+
+// letterbox is what a retirement waits with. Used again once it is empty and no answer can come.
+type letterbox struct {
+	answers chan retired
+	wait    *time.Timer
+}
+
+func newLetterbox() *letterbox {
+	b := &letterbox{make(chan retired, maxInflight), time.NewTimer(time.Hour)}
+	b.wait.Stop()
+	return b
 }
 
 // over ends the retirement. An answer that came since, or comes still later, begins another.
@@ -91,8 +108,15 @@ func (r *retirement) alone() bool {
 		return false
 	}
 	release := r.request()
+	aside := h.rescuers.Get().(*rescuer)
+	aside.watch(r.owner)
 	sent := tenure.Now()
 	released, f := h.cfg.Caller.Release(h.ctx, release)
+	if aside.leave() {
+		h.rescuers.Put(aside)
+	} else {
+		r.ambiguous = true // the other attempts may have ended the hold
+	}
 	a := r.answered(release.Next != nil, sent, released, f)
 	if r.judge(a) == stop {
 		r.over()
@@ -151,8 +175,10 @@ func (r *retirement) judge(a retired) step {
 		r.err = f
 		return stop
 	}
-	r.ended = r.ended || a.released.Ended
-	mine := r.ended || (r.ambiguous || r.sent.Load() > 1) && r.deadline.Until() > 0
+	if a.released.Ended {
+		r.owner.freed.Store(true)
+	}
+	mine := r.owner.freed.Load() || (r.ambiguous || r.sent.Load() > 1) && r.deadline.Until() > 0
 	switch {
 	case a.released.More, r.owner.needed(): // c12: grants were left for another run; or a late answer came (c7)
 		return again
@@ -176,4 +202,41 @@ func (o *owner) needed() bool {
 	o.turn.mu.Lock()
 	defer o.turn.mu.Unlock()
 	return o.again
+}
+
+// rescuer has others release an owner whose own release is not answered for long: its connection may be dead.
+type rescuer struct {
+	timer *time.Timer
+	mu    sync.Mutex // guards owner
+	owner *owner     // nil: it left
+}
+
+func newRescuer() *rescuer {
+	r := new(rescuer)
+	r.timer = time.AfterFunc(time.Hour, r.rescue)
+	r.timer.Stop()
+	return r
+}
+
+func (r *rescuer) watch(o *owner) {
+	r.mu.Lock()
+	r.owner = o
+	r.mu.Unlock()
+	r.timer.Reset(patience)
+}
+
+// leave reports whether the rescuer was not needed.
+func (r *rescuer) leave() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.owner = nil
+	return r.timer.Stop()
+}
+
+func (r *rescuer) rescue() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if o := r.owner; o != nil {
+		o.hall.crew.Go(func() { o.retire(nil).finish() })
+	}
 }
