@@ -185,7 +185,7 @@ func (t *turnstile) abandon(w *waiter) {
 		t.part(o)
 	}
 	select {
-	case <-w.ready:
+	case _ = <-w.ready: // nobody reads it any more
 	default:
 	}
 	t.advance()

@@ -155,7 +155,7 @@ func (l *line) tail() *owner {
 func (l *line) sort(o *owner) {
 	l.remove(&o.place)
 	at := l.last
-	for at != nil && !(at.value.phase == waiting && at.value.ticket < o.ticket) {
+	for at != nil && (at.value.phase != waiting || at.value.ticket >= o.ticket) {
 		at = at.prev
 	}
 	l.insert(&o.place, at)

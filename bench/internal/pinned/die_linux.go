@@ -1,0 +1,9 @@
+package pinned
+
+import (
+	"os/exec"
+	"syscall"
+)
+
+// dieWithParent covers the ends of this process that run no cleanup.
+func dieWithParent(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }
