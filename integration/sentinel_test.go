@@ -41,22 +41,23 @@ func TestSentinelPlayersGoOnWhenTheMasterChanges(t *testing.T) {
 			eventually(t, 10*time.Second, "the game is on", func() bool { return r.holds() > 200 })
 			change := how.make(s)
 			serving := change.Writable
-			if change.From.Alive() {
-				serving = change.Known // until then the old master serves
+			if change.From.Alive() { // it serves those who are not told
+				s.AwaitTold(change)
+				serving = time.Now()
 			}
 			before := r.holds()
 			time.Sleep(recovered + time.Second) // the game goes on, long enough to see who does not
 			after := r.holds()
 			r.over()
 			took := r.recovery(t, mono(serving))
-			t.Logf("%v; all players hold again after %v; longest pause %v; %d holds before, %d after",
-				change, took.Round(time.Millisecond), r.pause().Round(time.Millisecond), before, after-before)
+			t.Logf("%v; all players hold again after %v, which is %v after it was writable; longest pause %v; %d holds before, %d after",
+				change, took.Round(time.Millisecond), (serving.Sub(change.Writable) + took).Round(time.Millisecond), r.pause().Round(time.Millisecond), before, after-before)
 			if took > recovered {
 				t.Errorf("it took %v until all players held again", took)
 			}
 			r.checkTokens(t)
-			// By then all clients know: the sentinel that leads tells its own only when the replicas follow, a second later.
-			from, to := mono(change.Began), mono(change.Known.Add(2*time.Second))
+			// By then all clients know.
+			from, to := mono(change.Began), mono(serving.Add(2*time.Second))
 			n := r.checkOverlaps(t, func(a, b sighting) bool {
 				granted := a.Held <= to && b.Held >= mono(change.Writable)
 				return granted && time.Duration(min(a.Left, a.Deadline)-b.Held) < lease/3+500*time.Millisecond

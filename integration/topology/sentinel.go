@@ -30,14 +30,12 @@ type Switch struct {
 	Began    time.Time // the order was given, or the master killed
 	Writable time.Time // the new master was seen to be one
 	Known    time.Time // all sentinels named it
-	Told     time.Time // all sentinels had told their subscribers, the one in charge last: it waits for the replicas
 }
 
 // String tells the times.
 func (s Switch) String() string {
-	after := func(at time.Time) time.Duration { return at.Sub(s.Began).Round(time.Millisecond) }
-	return fmt.Sprintf("%v to %v: writable after %v, known to the sentinels after %v, told by all after %v", s.From, s.To,
-		after(s.Writable), after(s.Known), after(s.Told))
+	return fmt.Sprintf("%v to %v: writable after %v, known to the sentinels after %v", s.From, s.To,
+		s.Writable.Sub(s.Began).Round(time.Millisecond), s.Known.Sub(s.Began).Round(time.Millisecond))
 }
 
 // StartSentinel starts the six processes and returns when the replicas are in step and the sentinels know each other.
@@ -177,23 +175,24 @@ func (s *Sentinel) await(change Switch) Switch {
 		return err
 	})
 	change.Known = time.Now()
+	return change
+}
+
+// AwaitTold waits until all sentinels have told their subscribers of the switch. The one in charge does so last: when
+// the replicas follow the new master, a second after it has named it to those who ask.
+func (s *Sentinel) AwaitTold(change Switch) {
+	s.t.Helper()
 	await(s.t, "the sentinels tell of the new master", 10*time.Millisecond, func(ctx context.Context) error {
 		return each(s.sentinels, func(n *Node) error {
-			if n.dead {
-				return nil
-			}
-			m, err := redis.NewMapStringStringCmd(ctx, "SENTINEL", "MASTER", MasterName), error(nil)
-			if err = n.admin.Process(ctx, m); err != nil {
-				return err
-			}
-			if addr := net.JoinHostPort(m.Val()["ip"], m.Val()["port"]); addr != change.To.Addr() {
+			client := redis.NewSentinelClient(impatient(n.Addr()))
+			defer func() { _ = client.Close() }()
+			m, err := client.Master(ctx, MasterName).Result()
+			if addr := net.JoinHostPort(m["ip"], m["port"]); err == nil && addr != change.To.Addr() {
 				err = fmt.Errorf("%v watches %s", n, addr)
 			}
 			return err
 		})
 	})
-	change.Told = time.Now()
-	return change
 }
 
 // living are the nodes with data that are neither dead nor frozen.

@@ -184,10 +184,7 @@ func (t *turnstile) abandon(w *waiter) {
 	default:
 		t.part(o)
 	}
-	select {
-	case _ = <-w.ready: // nobody reads it any more
-	default:
-	}
+	w.drain()
 	t.advance()
 }
 

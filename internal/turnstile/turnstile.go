@@ -77,6 +77,15 @@ func (h *Hall) forgetWaiter(w *waiter) {
 // fail tells the caller that nothing will come. The owner has ended, so nothing else is sent to ready.
 func (w *waiter) fail(err error) { w.ready <- err }
 
+// drain takes back what nobody will read any more.
+func (w *waiter) drain() {
+	select {
+	case err := <-w.ready:
+		_ = err
+	default:
+	}
+}
+
 // give tells the caller what it holds.
 func (w *waiter) give(o *owner, s *tenure.Share, how hold.How) {
 	w.owner, w.share, w.how = o, s, how

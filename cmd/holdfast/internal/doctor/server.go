@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -20,7 +21,7 @@ func (e *exam) checkServer() bool {
 			continue
 		}
 		seen = true
-		switch mode := n.info["redis_mode"]; {
+		switch mode := cmp.Or(n.info["server_mode"], n.info["redis_mode"]); { // Valkey has its own word
 		case mode == "sentinel":
 			e.add("address", Fail, "this is a sentinel, which keeps no data", "use redis+sentinel://host:26379/mymaster")
 			return false
