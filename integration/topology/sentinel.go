@@ -16,7 +16,7 @@ const MasterName = "mymaster"
 
 const quorum = 2
 
-// Sentinel is a master with two replicas, watched by three sentinels. A master that has been silent for a second
+// Sentinel is a master with two replicas, watched by three sentinels. A master that has been silent for 1.5 s
 // counts as down.
 type Sentinel struct {
 	t         testing.TB
@@ -60,7 +60,7 @@ func StartSentinel(t testing.TB, opts ...Option) *Sentinel {
 		s.sentinels = append(s.sentinels, startNode(t, fmt.Sprint("sentinel ", i+1), func(int, int) string {
 			return (&options{}).text(
 				fmt.Sprintf("sentinel monitor %s %s %s %d", MasterName, host, port, quorum),
-				"sentinel down-after-milliseconds "+MasterName+" 1000",
+				"sentinel down-after-milliseconds "+MasterName+" 1500", // with 1000 some take a new master for dead before its first PONG
 				"sentinel failover-timeout "+MasterName+" 3000",
 				"sentinel parallel-syncs "+MasterName+" 2",
 			)

@@ -68,7 +68,8 @@ func refusal(err error, text string) *Failure {
 		err = fmt.Errorf("%w: the key holds something that is not holdfast's: %w", tenure.ErrInvalid, err)
 	case strings.Contains(text, "HFVERSION"), strings.Contains(text, "HFARGS"):
 		err = fmt.Errorf("%w: %w", tenure.ErrInvalid, err)
-	case strings.HasPrefix(text, "NOPERM"), strings.Contains(text, "can't run this command"), strings.Contains(text, "can't access at least one of the keys"):
+	case strings.HasPrefix(text, "NOPERM"), strings.Contains(text, "ACL failure in script"),
+		strings.Contains(text, "can't run this command"), strings.Contains(text, "can't access at least one of the keys"):
 		err = fmt.Errorf("%w: redis denies a command, key or channel that holdfast needs: %w", tenure.ErrUnavailable, err)
 	}
 	return &Failure{err: err}

@@ -11,7 +11,11 @@ if fields[1] ~= '1' and (fields[1] or redis.call('EXISTS', KEYS[1]) == 1) then
   return redis.error_reply('HFVERSION the key has protocol version ' .. (fields[1] or 'none') .. ', this client speaks version 1')
 end
 
-local function number(s) return tonumber(s or 0) or 0 end
+-- number reads what a script wrote; anything else, a nan say, is 0.
+local function number(s)
+  local n = tonumber(s or 0)
+  return n and n >= 0 and n < 9007199254740992 and n or 0
+end
 local exists = fields[1] == '1'
 local used, exp, seq = number(fields[2]), number(fields[3]), number(fields[4])
 local q, head, tail = number(fields[5]), number(fields[6]), number(fields[7])
@@ -24,8 +28,9 @@ local function holder(h)
   return number(w), number(depth), number(deadline), number(token)
 end
 
--- A fast acquire left the sum of the weights, the earliest deadline and the last token to be found.
-if exists and not fields[2] then
+-- A fast acquire left the sum of the weights, the earliest deadline and the last token to be found; so does damage.
+if exists and (not fields[2] or used == 0 and fields[2] ~= '0' or exp == 0 and fields[3]) then
+  used = 0
   local all = redis.call('HGETALL', KEYS[1])
   for i = 1, #all, 2 do
     if string.sub(all[i], 1, 2) == 'h:' then
