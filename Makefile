@@ -32,18 +32,37 @@ flashsale: ## the second example, likewise
 	go run ./examples/flashsale
 
 .PHONY: test-failover
-test-failover: ## Sentinel and Cluster scenarios; those after a switch that loses writes do not pass yet
-	cd integration && go test -tags failover -run 'Sentinel|Cluster' -v .
+test-failover: ## all Sentinel and Cluster scenarios, some of which are long
+	cd integration && HOLDFAST_FULL=1 go test -count=1 -timeout 30m -run 'Sentinel|Cluster|Acknowledged' -v .
+
+.PHONY: test-faults
+test-faults: ## the scenarios of docs/reliability.md
+	go test -count=1 -timeout 30m -v ./integration
+
+.PHONY: soak
+soak: ## ten minutes of competing processes on a bad network
+	HOLDFAST_SOAK=10m go test -count=1 -timeout 30m -run TestSoak -v ./integration
+
+.PHONY: fuzz
+fuzz: ## every fuzz target for half a minute
+	@for p in ./internal/turnstile ./integration; do \
+	  for f in $$(go test -list '^Fuzz' $$p | grep '^Fuzz'); do go test -run xxx -fuzz "^$$f\$$" -fuzztime 30s $$p || exit 1; done; \
+	done
+
+.PHONY: bench
+bench: ## holdfast beside its peers: about half an hour; writes docs/performance.md
+	cd bench && go run . -report ../docs/performance.md
 
 .PHONY: ci
 ci: ## everything CI runs, on Debian and as root
 	bash .ci/run
 
 .PHONY: ci-full
-ci-full: ci redis8 valkey8 ## ci, the concurrent suites five times under race, and newer servers
-	go test -race -count=5 $(CONCURRENT)
-	HOLDFAST_SERVER=$(CACHE)/redis8/bin/redis-server go test -count=1 ./integration/...
-	HOLDFAST_SERVER=$(CACHE)/valkey8/bin/valkey-server go test -count=1 ./integration/...
+ci-full: ci redis8 valkey8 test-failover soak fuzz ## ci, the concurrent suites five times under race, and newer servers
+	go test -race -count=5 -timeout 60m $(CONCURRENT)
+	go test -count=1 -timeout 30m ./internal/explorer -explore=60s
+	HOLDFAST_FULL=1 HOLDFAST_SERVER=$(CACHE)/redis8/bin/redis-server go test -count=1 -timeout 30m ./integration/...
+	HOLDFAST_FULL=1 HOLDFAST_SERVER=$(CACHE)/valkey8/bin/valkey-server go test -count=1 -timeout 30m ./integration/...
 
 .PHONY: redis8 valkey8
 redis8 valkey8:

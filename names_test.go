@@ -301,3 +301,38 @@ func TestNamesTellWhatRedisDenies(t *testing.T) {
 		t.Errorf("without a server: %v", err)
 	}
 }
+
+func ExampleClient_Names() {
+	mini, err := miniredis.Run() // your Redis
+	if err != nil {
+		panic(err)
+	}
+	defer mini.Close()
+	rdb := redis.NewClient(&redis.Options{Addr: mini.Addr()})
+	defer rdb.Close()
+	client, err := holdfast.New(rdb, holdfast.Label("web-1"))
+	if err != nil {
+		panic(err)
+	}
+	ctx := context.Background()
+	defer client.Close(ctx)
+	hold, err := client.Mutex("orders:42").Lock(ctx)
+	if err != nil {
+		panic(err)
+	}
+	defer hold.Release(ctx)
+
+	for entry, err := range client.Names(ctx, "orders:*") {
+		if err != nil {
+			panic(err)
+		}
+		state, err := client.Inspect(ctx, entry)
+		if err != nil {
+			panic(err)
+		}
+		for _, h := range state.Holders {
+			fmt.Printf("%s %s is held by %s\n", entry.Kind, entry.Name, h.Label)
+		}
+	}
+	// Output: mutex orders:42 is held by web-1
+}

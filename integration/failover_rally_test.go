@@ -17,7 +17,7 @@ type rally struct {
 	players int
 	stop    context.CancelFunc
 	wg      sync.WaitGroup
-	during  func(*holdfast.Hold) // what a player does with a hold
+	during  func(lock int, h *holdfast.Hold) // what a player of a lock does with a hold
 
 	mu    sync.Mutex // guards seen, which the players write
 	seen  []sighting
@@ -33,11 +33,11 @@ type failing struct {
 // rallyOf starts a rally: each lock is that of another client, and has as many players as told. They hold for a
 // millisecond.
 func rallyOf(each int, acquire ...func(context.Context) (*holdfast.Hold, error)) *rally {
-	return rallyWith(func(*holdfast.Hold) { time.Sleep(time.Millisecond) }, each, acquire...)
+	return rallyWith(func(int, *holdfast.Hold) { time.Sleep(time.Millisecond) }, each, acquire...)
 }
 
 // rallyWith is a rally of players who do something else with their holds.
-func rallyWith(during func(*holdfast.Hold), each int, acquire ...func(context.Context) (*holdfast.Hold, error)) *rally {
+func rallyWith(during func(int, *holdfast.Hold), each int, acquire ...func(context.Context) (*holdfast.Hold, error)) *rally {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &rally{players: each * len(acquire), stop: cancel, during: during}
 	for p, a := range acquire {
@@ -60,7 +60,7 @@ func (r *rally) turn(s sighting, acquire func(context.Context) (*holdfast.Hold, 
 	h, err := acquire(ctx)
 	if err == nil {
 		s.Held, s.Token = monotonic(), h.Token()
-		r.during(h)
+		r.during(s.Process, h)
 		s.Deadline = monotonic() + time.Until(h.Deadline()).Nanoseconds()
 		s.Left = monotonic()
 		if !h.Valid() {

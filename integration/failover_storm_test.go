@@ -21,18 +21,22 @@ import (
 // A deployment is a Sentinel set or a Cluster, as a storm of dying masters needs it.
 type deployment struct {
 	name     string // of a lock in it
-	client   func() redis.UniversalClient
+	client   func(dial dialer) redis.UniversalClient
 	master   func() *topology.Node // of the name
 	replicas func() []*topology.Node
 	replace  func(dead *topology.Node) // waits until another one is the master, and makes the dead one its replica
 	period   time.Duration             // from death to death
 }
 
+type dialer = func(ctx context.Context, network, addr string) (net.Conn, error)
+
 func sentinelSet(t *testing.T) deployment {
 	s := topology.StartSentinel(t)
 	return deployment{
-		name:     unique(t),
-		client:   func() redis.UniversalClient { return s.Client() },
+		name: unique(t),
+		client: func(dial dialer) redis.UniversalClient {
+			return s.Client(func(o *redis.FailoverOptions) { o.Dialer = dial })
+		},
 		period:   5 * time.Second,
 		master:   s.Master,
 		replicas: s.Replicas,
@@ -56,9 +60,11 @@ func cluster(t *testing.T) deployment {
 	name := unique(t)
 	key := holdfast.DefaultPrefix + "mutex:" + name
 	return deployment{
-		name:     name,
-		period:   7 * time.Second, // four to replace a master
-		client:   func() redis.UniversalClient { return c.Client() },
+		name:   name,
+		period: 7 * time.Second, // four to replace a master
+		client: func(dial dialer) redis.UniversalClient {
+			return c.Client(func(o *redis.ClusterOptions) { o.Dialer = dial })
+		},
 		master:   func() *topology.Node { return c.NodeOf(key) },
 		replicas: func() []*topology.Node { return []*topology.Node{c.ReplicaOf(c.NodeOf(key))} },
 		replace: func(dead *topology.Node) {
@@ -91,7 +97,8 @@ type storm struct {
 	deployment
 	*rally
 	vault  vault
-	linger atomic.Bool // who is given a hold keeps it until he is told of its loss, or until this is false
+	linger atomic.Bool // who is given a hold keeps it, and connects to nothing, until he is told of its loss or this is false
+	alone  [workers]atomic.Bool
 	deaths []death
 }
 
@@ -111,14 +118,21 @@ func startStorm(t *testing.T, d deployment, options ...holdfast.LockOption) *sto
 	s := &storm{deployment: d}
 	acquire := make([]func(context.Context) (*holdfast.Hold, error), workers)
 	for i := range acquire {
-		client := newClient(t, d.client())
+		client := newClient(t, d.client(func(ctx context.Context, network, addr string) (net.Conn, error) {
+			if s.alone[i].Load() {
+				return nil, errors.New("the network is away")
+			}
+			return new(net.Dialer).DialContext(ctx, network, addr)
+		}))
 		acquire[i] = client.Mutex(d.name, append(options, holdfast.Lease(stormLease))...).Lock
 	}
-	s.rally = rallyWith(func(h *holdfast.Hold) {
+	s.rally = rallyWith(func(i int, h *holdfast.Hold) {
 		time.Sleep(time.Millisecond)
 		for s.linger.Load() && h.Valid() {
+			s.alone[i].Store(true)
 			time.Sleep(time.Millisecond)
 		}
+		s.alone[i].Store(false)
 		s.vault.write(h.Token())
 	}, 1, acquire...)
 	t.Cleanup(s.over)
@@ -126,10 +140,15 @@ func startStorm(t *testing.T, d deployment, options ...holdfast.LockOption) *sto
 	return s
 }
 
-// strike cuts replicas off, gives somebody the time to be granted what no replica will hear of, and kills the master.
-func (s *storm) strike(t *testing.T, cut func(master *topology.Node, replicas []*topology.Node)) {
+// strike cuts replicas off and kills the master. Somebody has a hold then: one that was granted before, so that the
+// replicas know it, or one of which they will not hear.
+func (s *storm) strike(t *testing.T, before bool, cut func(master *topology.Node, replicas []*topology.Node)) {
 	t.Helper()
 	master, replicas := s.master(), s.replicas()
+	if before {
+		s.linger.Store(true)
+		time.Sleep(100 * time.Millisecond)
+	}
 	cut(master, replicas)
 	s.linger.Store(true)
 	time.Sleep(300 * time.Millisecond)
@@ -177,10 +196,9 @@ func (s *storm) rage(t *testing.T, n int) {
 	t.Helper()
 	for i := range n {
 		next := time.Now().Add(s.period)
-		s.strike(t, cuts[i%len(cuts)])
-		time.Sleep(time.Until(next))
+		s.strike(t, i%2 == 1, cuts[i%len(cuts)])
+		time.Sleep(max(time.Until(next), recovered/2))
 	}
-	time.Sleep(recovered)
 	s.over()
 	s.deaths = append(s.deaths, death{killed: monotonic()})
 }

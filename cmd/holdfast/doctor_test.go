@@ -21,11 +21,11 @@ func (s *site) doctor(code int, args ...string) []finding {
 	return fromJSON[struct{ Findings []finding }](s.t, r).Findings
 }
 
-// found checks that there is a finding of a check and level that contains certain words.
+// found checks that there is a finding of a check and level (or any) that contains certain words.
 func (s *site) found(findings []finding, check, level, words string) {
 	s.t.Helper()
 	for _, f := range findings {
-		if f.Check == check && f.Level == level && strings.Contains(f.Text+" → "+f.Remedy, words) {
+		if f.Check == check && (level == "" || f.Level == level) && strings.Contains(f.Text+" → "+f.Remedy, words) {
 			return
 		}
 	}

@@ -236,6 +236,9 @@ func (a *app) tellWait(ctx context.Context, s *session, o *runOptions, name stri
 	switch {
 	case err != nil && ctx.Err() == nil || errors.Is(err, holdfast.ErrUnavailable):
 		a.say("still waiting: %v", err)
+		if h := hint(err); h != "" {
+			a.say("%s", h)
+		}
 	case err != nil || !v.state.Held() || !o.verbose && !term.IsTerminal(int(os.Stderr.Fd())):
 	default:
 		h := v.state.Holders[0]

@@ -32,9 +32,7 @@ func (a *app) open(options ...holdfast.Option) (*session, error) {
 	if err != nil {
 		return nil, usage("--redis: %w", err)
 	}
-	options = append([]holdfast.Option{
-		holdfast.Prefix(a.prefix), holdfast.Label(label()), holdfast.Logger(slog.New(slog.DiscardHandler)),
-	}, options...)
+	options = append([]holdfast.Option{holdfast.Prefix(a.prefix), holdfast.Logger(slog.New(slog.DiscardHandler))}, options...)
 	client, err := holdfast.New(target.UniversalClient, options...)
 	if err != nil {
 		_ = target.Close()
@@ -79,21 +77,6 @@ func (s *session) ping(ctx context.Context, timeout time.Duration) error {
 		return fmt.Errorf("cannot reach %s: %w", s.Address, err)
 	}
 	return nil
-}
-
-// label is how the command's client is called where holders and waiters are shown: host and process, as far as the
-// 19 bytes that a label may have go.
-func label() string {
-	host, _ := os.Hostname()
-	host = strings.Map(func(r rune) rune {
-		if r < 0x80 && (r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '_' || r == '-') {
-			return r
-		}
-		return -1
-	}, host)
-	host, _, _ = strings.Cut(host, ".")
-	pid := fmt.Sprint("-", os.Getpid())
-	return host[:min(len(host), 19-len(pid))] + pid
 }
 
 // advice is what helps with an error that contains certain words.
