@@ -72,7 +72,7 @@ func TestClusterTakesEveryName(t *testing.T) {
 				}()
 			}
 			for i, name := range names {
-				inQueue(t, 1, inspectorOf(holding, kind, name))
+				inQueue(t, 1, inspector(holding, kind, name))
 				if err := holds[i].Extend(within(t, 5*time.Second)); err != nil {
 					t.Errorf("%q: extend: %v", name, err)
 				}

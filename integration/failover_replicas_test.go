@@ -34,7 +34,7 @@ func TestAcknowledgedHoldsExcludeWhileMastersDie(t *testing.T) {
 	notShort(t)
 	for _, on := range deployments {
 		t.Run(on.name, func(t *testing.T) {
-			s := startStorm(t, on.start(t), holdfast.Replicas(on.replicas, 200*time.Millisecond))
+			s := startStorm(t, on.start(t), stormTimes{cut: 300 * time.Millisecond, keep: time.Second}, holdfast.Replicas(on.replicas, 200*time.Millisecond))
 			s.rage(t, kills())
 			t.Log(s)
 			s.checkProgress(t)
@@ -58,7 +58,9 @@ func TestUnacknowledgedHoldsAreLostWithTheirMastersAndTokensTell(t *testing.T) {
 	notShort(t)
 	for _, on := range deployments {
 		t.Run(on.name, func(t *testing.T) {
-			s := startStorm(t, on.start(t))
+			// A grant lasts for three seconds until it is renewed, after one. And before somebody is granted the name, a client
+			// may have to find out that what blocks it is a hold of its own which it had released.
+			s := startStorm(t, on.start(t), stormTimes{cut: 1300 * time.Millisecond, keep: 4 * time.Second})
 			s.rage(t, kills()-1)
 			overlaps := s.checkOverlaps(t, func(_, _ sighting) bool { return true })
 			t.Logf("%v; %d overlaps", s, overlaps)

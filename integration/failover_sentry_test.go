@@ -27,7 +27,7 @@ func post(t *testing.T, holding, waiting *holdfast.Client, name string, lease ti
 	t.Helper()
 	var ks []*sentry
 	for _, kind := range kindsOfHold {
-		k := &sentry{kind: kind, inspect: inspectorOf(holding, kind, name)}
+		k := &sentry{kind: kind, inspect: inspector(holding, kind, name)}
 		k.hold = take(t, acquirer(holding, kind, name, holdfast.Lease(lease)))
 		ch := make(chan result, 1)
 		wait := acquirer(waiting, kind, name, holdfast.Lease(lease))
@@ -41,22 +41,6 @@ func post(t *testing.T, holding, waiting *holdfast.Client, name string, lease ti
 		ks = append(ks, k)
 	}
 	return ks
-}
-
-// inspectorOf is the method that tells who has a kind's name.
-func inspectorOf(client *holdfast.Client, kind, name string) func(context.Context) (holdfast.State, error) {
-	switch kind {
-	case "mutex":
-		return client.Mutex(name).Inspect
-	case "fair":
-		return client.FairLock(name).Inspect
-	case "read", "write":
-		return client.RWLock(name).Inspect
-	}
-	return func(ctx context.Context) (holdfast.State, error) {
-		usage, err := client.Semaphore(name, 1).Inspect(ctx)
-		return usage.State, err
-	}
 }
 
 // still makes sure that the hold lasts, at the server too, and that its waiter waits.

@@ -99,8 +99,12 @@ type storm struct {
 	vault  vault
 	linger atomic.Bool // who is given a hold keeps it, and connects to nothing, until he is told of its loss or this is false
 	alone  [workers]atomic.Bool
+	times  stormTimes
 	deaths []death
 }
+
+// stormTimes are how long a master lives without replicas, and how long a hold is kept when there is a new master.
+type stormTimes struct{ cut, keep time.Duration }
 
 // death is that of one master, in monotonic's time.
 type death struct {
@@ -113,9 +117,9 @@ const (
 	workers    = 8
 )
 
-func startStorm(t *testing.T, d deployment, options ...holdfast.LockOption) *storm {
+func startStorm(t *testing.T, d deployment, times stormTimes, options ...holdfast.LockOption) *storm {
 	t.Helper()
-	s := &storm{deployment: d}
+	s := &storm{deployment: d, times: times}
 	acquire := make([]func(context.Context) (*holdfast.Hold, error), workers)
 	for i := range acquire {
 		client := newClient(t, d.client(func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -151,7 +155,7 @@ func (s *storm) strike(t *testing.T, before bool, cut func(master *topology.Node
 	}
 	cut(master, replicas)
 	s.linger.Store(true)
-	time.Sleep(300 * time.Millisecond)
+	time.Sleep(s.times.cut)
 	killed := monotonic()
 	master.Kill()
 	for _, n := range replicas {
@@ -161,7 +165,7 @@ func (s *storm) strike(t *testing.T, before bool, cut func(master *topology.Node
 	}
 	s.replace(master)
 	replaced := monotonic()
-	time.Sleep(time.Second) // the new master grants
+	time.Sleep(s.times.keep) // the new master grants
 	s.linger.Store(false)
 	s.deaths = append(s.deaths, death{killed, replaced, monotonic()})
 }

@@ -73,10 +73,14 @@ func (a *app) on(f func(ctx context.Context, s *session, cmd *cobra.Command, arg
 func (s *session) ping(ctx context.Context, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	if err := s.Ping(ctx).Err(); err != nil && !redis.HasErrorPrefix(err, "NOPERM") {
-		return fmt.Errorf("cannot reach %s: %w", s.Address, err)
+	err := s.Ping(ctx).Err()
+	if err == nil || redis.HasErrorPrefix(err, "NOPERM") {
+		return nil
 	}
-	return nil
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("no answer within %v; is there a firewall, or TLS on one side only? %w", timeout, err)
+	}
+	return fmt.Errorf("cannot reach %s: %w", s.Address, err)
 }
 
 // advice is what helps with an error that contains certain words.
