@@ -53,6 +53,7 @@ func defaultLabel() string {
 	if err != nil {
 		host = ""
 	}
+	host, _, _ = strings.Cut(host, ".") // the domain is the same for all
 	host = strings.Map(func(r rune) rune {
 		if r < 128 && validLabel.MatchString(string(r)) {
 			return r

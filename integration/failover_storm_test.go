@@ -97,8 +97,9 @@ type storm struct {
 	deployment
 	*rally
 	vault  vault
-	linger atomic.Bool // who is given a hold keeps it, and connects to nothing, until he is told of its loss or this is false
-	alone  [workers]atomic.Bool
+	linger atomic.Bool // who is given a hold keeps it until he is told of its loss or this is false
+	keeps  [workers]atomic.Bool
+	away   atomic.Bool // those who keep a hold can connect to nothing
 	times  stormTimes
 	deaths []death
 }
@@ -123,7 +124,7 @@ func startStorm(t *testing.T, d deployment, times stormTimes, options ...holdfas
 	acquire := make([]func(context.Context) (*holdfast.Hold, error), workers)
 	for i := range acquire {
 		client := newClient(t, d.client(func(ctx context.Context, network, addr string) (net.Conn, error) {
-			if s.alone[i].Load() {
+			if s.keeps[i].Load() && s.away.Load() {
 				return nil, errors.New("the network is away")
 			}
 			return new(net.Dialer).DialContext(ctx, network, addr)
@@ -133,10 +134,10 @@ func startStorm(t *testing.T, d deployment, times stormTimes, options ...holdfas
 	s.rally = rallyWith(func(i int, h *holdfast.Hold) {
 		time.Sleep(time.Millisecond)
 		for s.linger.Load() && h.Valid() {
-			s.alone[i].Store(true)
+			s.keeps[i].Store(true)
 			time.Sleep(time.Millisecond)
 		}
-		s.alone[i].Store(false)
+		s.keeps[i].Store(false)
 		s.vault.write(h.Token())
 	}, 1, acquire...)
 	t.Cleanup(s.over)
@@ -156,6 +157,7 @@ func (s *storm) strike(t *testing.T, before bool, cut func(master *topology.Node
 	cut(master, replicas)
 	s.linger.Store(true)
 	time.Sleep(s.times.cut)
+	s.away.Store(true)
 	killed := monotonic()
 	master.Kill()
 	for _, n := range replicas {
@@ -167,6 +169,7 @@ func (s *storm) strike(t *testing.T, before bool, cut func(master *topology.Node
 	replaced := monotonic()
 	time.Sleep(s.times.keep) // the new master grants
 	s.linger.Store(false)
+	s.away.Store(false)
 	s.deaths = append(s.deaths, death{killed, replaced, monotonic()})
 }
 

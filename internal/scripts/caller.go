@@ -166,6 +166,10 @@ func (c *Caller) pipeline(ctx context.Context, rdb redis.UniversalClient, calls 
 // failed sorts an error, and has a Cluster client look for the new master after the network failed.
 func (c *Caller) failed(ctx context.Context, err error) *Failure {
 	f := NewFailure(err)
+	if _, single := c.rdb.(*redis.Client); single && redis.HasErrorPrefix(err, "MOVED") {
+		f.Transient = false // it will say so for ever
+		f.err = fmt.Errorf("%w (this is a node of a Cluster: use redis.NewClusterClient)", f.err)
+	}
 	if cluster, ok := c.rdb.(*redis.ClusterClient); ok && f.Transient {
 		cluster.ReloadState(ctx)
 	}
