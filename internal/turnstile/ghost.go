@@ -13,11 +13,12 @@ import (
 // for as long as its lease lasts. Releasing it is always right: an owner that the client has forgotten has ended,
 // and its number is never used again.
 
-// numbered takes in a new ticket, told by the answer to a request that was sent at the given instant. A smaller number
-// than one that was known by then proves that the server went back: ghosts are sought, and the inbox may listen to the
-// wrong server, too.
-func (t *turnstile) numbered(ticket int64, sent tenure.Instant) {
-	back := ticket < t.top && sent.After(t.topAt)
+// numbered takes in the ticket that the answer to a request told, which was sent at the given instant. A new ticket with a
+// smaller number than one that was known by then proves that the server went back: ghosts are sought, and the inbox may
+// listen to the wrong server, too. It is certainly new if this was the only attempt: an earlier one may have got it.
+func (o *owner) numbered(ticket int64, sent tenure.Instant) {
+	t := o.turn
+	back := o.attempts == 1 && ticket < t.top && sent.After(t.topAt)
 	if back || ticket > t.top {
 		t.top, t.topAt = ticket, tenure.Now()
 	}

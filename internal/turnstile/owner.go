@@ -38,7 +38,8 @@ type owner struct {
 	place    link[*owner]   // in the turnstile's line, until it holds or has ended
 	ticket   int64          // while waiting
 	polled   tenure.Instant // when the latest attempt was handed over
-	inflight int            // attempts without an answer so far, the release that names it as next included
+	attempts int            // in all, the release that names it as next included
+	inflight int            // those without an answer so far
 	silent   tenure.Instant // since when there has always been one
 	unknown  tenure.Instant // when the latest attempt was sent that failed and may have run, or may still
 	known    bool           // the server knows it, or may
@@ -125,7 +126,7 @@ func (o *owner) answered(sent tenure.Instant, a scripts.Acquired, f *scripts.Fai
 				t.stalled(a.Seq)
 			}
 		} else {
-			t.numbered(a.Ticket, sent)
+			o.numbered(a.Ticket, sent)
 		}
 		t.bases.add(sent, a.Seq)
 		if o.phase == holding {
@@ -171,6 +172,7 @@ func (o *owner) departed(now tenure.Instant) {
 		o.silent = now
 	}
 	o.inflight++
+	o.attempts++
 	o.polled = now
 }
 

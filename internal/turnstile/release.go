@@ -213,7 +213,7 @@ func (o *owner) requeued(sent tenure.Instant, r scripts.Released, f *scripts.Fai
 			o.undo()
 			return
 		}
-		t.numbered(r.Ticket, sent)
+		o.numbered(r.Ticket, sent)
 		t.bases.add(sent, r.Seq)
 		if o.phase == asking {
 			o.queued(r.Ticket)
