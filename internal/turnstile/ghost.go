@@ -65,16 +65,16 @@ func (h *Hall) ghostly(key, client, owner string) {
 	if client != h.cfg.Client {
 		return
 	}
-	if n, err := strconv.ParseUint(strings.TrimPrefix(owner, client+":"), 10, 64); err == nil && h.ghost(key, n) {
-		h.log.warn("holdfast: the server knows what this client had released, has it lost data?", "key", key, "owner", owner)
+	if n, err := strconv.ParseUint(strings.TrimPrefix(owner, client+":"), 10, 64); err == nil {
+		h.ghost(key, n) // it may just have been released, too: nothing to warn of
 	}
 }
 
-// ghost releases the owner with that number unless the client knows it, and reports whether it does so.
-func (h *Hall) ghost(key string, n uint64) bool {
+// ghost releases the owner with that number unless the client knows it.
+func (h *Hall) ghost(key string, n uint64) {
 	name := h.cfg.Caller.Name(key)
 	if name == "" || n == 0 || n > h.last.Load() || h.isClosing() {
-		return false // not ours: anybody may publish
+		return // not ours: anybody may publish
 	}
 	t := h.enter(name, key)
 	o := &owner{hall: h, turn: t, req: &Request{Name: name, Key: key, Settings: &hold.Settings{Terms: tenure.Terms{Lease: hold.DefaultLease}}},
@@ -82,9 +82,8 @@ func (h *Hall) ghost(key string, n uint64) bool {
 	if !h.enroll(o) {
 		t.mu.Unlock()
 		h.leave(t)
-		return false
+		return
 	}
 	o.undo() // forgets it in the end, which leaves the turnstile
 	t.mu.Unlock()
-	return true
 }
