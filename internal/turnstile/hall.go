@@ -180,7 +180,9 @@ func (h *Hall) enter(name, key string) *turnstile {
 	t := s.turnstiles[key]
 	if t == nil {
 		t = h.idle.Get().(*turnstile)
+		t.mu.Lock() // its timer may just fire
 		t.hall, t.name, t.key = h, name, key
+		t.mu.Unlock()
 		s.turnstiles[key] = t
 	}
 	t.users.Add(1)

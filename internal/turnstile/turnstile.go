@@ -353,7 +353,7 @@ func (t *turnstile) attempt(os []*owner, requests []scripts.Acquire, stamp tenur
 func (t *turnstile) pollAll(since tenure.Instant) {
 	var os []*owner
 	for _, o := range t.line.all() {
-		if since.After(o.polled) {
+		if !o.polled.After(since) {
 			os = append(os, o)
 		}
 	}
