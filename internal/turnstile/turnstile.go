@@ -307,11 +307,11 @@ func (t *turnstile) departing(o *owner) bool {
 
 // send makes an attempt for each owner, in this order, without waiting for it.
 func (t *turnstile) send(os ...*owner) {
+	now := tenure.Now() // before they set out: a suspicious answer must not have all of these ask again, and again
 	os = slices.DeleteFunc(os, func(o *owner) bool { return !t.departing(o) })
 	if len(os) == 0 {
 		return
 	}
-	now := tenure.Now()
 	requests := make([]scripts.Acquire, len(os))
 	for i, o := range os {
 		requests[i] = o.acquire()
@@ -353,7 +353,7 @@ func (t *turnstile) attempt(os []*owner, requests []scripts.Acquire, stamp tenur
 func (t *turnstile) pollAll(since tenure.Instant) {
 	var os []*owner
 	for _, o := range t.line.all() {
-		if !o.polled.After(since) {
+		if since.After(o.polled) {
 			os = append(os, o)
 		}
 	}
