@@ -10,8 +10,8 @@ func (w *world) check(s *state) {
 	believed, capacity := int64(0), int64(0)
 	for i := range s.agents {
 		a := &s.agents[i]
-		if a.phase == holding && s.now < a.deadline && !a.exempt {
-			believed += a.weight
+		if a.phase == holding && (s.now < a.deadline || a.blind) && !a.exempt {
+			believed += a.weight * (1 + int64(a.beside))
 		}
 		capacity = max(capacity, w.scope.Agents[i].Capacity)
 	}

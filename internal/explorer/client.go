@@ -1,7 +1,5 @@
 package explorer
 
-import "slices"
-
 // The rules that clients follow, one transition each. Margins are zero here: what is checked is that the
 // rules hold to the tick.
 
@@ -14,6 +12,9 @@ func (w *world) send(s *state, i int, k kind) {
 		a.polled, a.mustAsk = s.now, false
 	case release:
 		c.tomb, c.next, c.nextTenure, c.token = a.tomb, a.next, a.nextTenure, a.handed
+		if w.scope.Bugs.PassSilent {
+			c.token = a.token
+		}
 	case renew:
 		c.token, c.depth = a.handed, a.depth
 	case downgrade, partial:
@@ -112,7 +113,7 @@ func (w *world) receiveAcquire(s *state, i int, r answer, sentAt int16) {
 			w.endTry(s, i)
 		}
 	case r.status == statusHeld:
-		w.hold(s, i, r.token, sentAt+w.scope.Agents[i].Lease)
+		w.hold(s, i, news{r.token, r.ahead, sentAt, w.scope.Agents[i].Lease})
 	case r.status == statusWaiting:
 		a.phase, a.ticket = waiting, r.ticket
 		if p := a.kept; p.token != 0 {
@@ -159,28 +160,6 @@ func (w *world) receiveBeside(s *state, f flight) {
 	}
 }
 
-// addBase keeps the answers that can date a grant: of two, one that was sent later and yet ran before more
-// grants makes the other useless.
-func (s *state) addBase(b base) {
-	beats := func(x, y base) bool { return x.client == y.client && x.sentAt >= y.sentAt && x.seq <= y.seq }
-	for _, old := range s.bases {
-		if beats(old, b) {
-			return
-		}
-	}
-	s.bases = append(slices.DeleteFunc(s.bases, func(old base) bool { return beats(b, old) }), b)
-}
-
-// dates returns when a client sent its latest answer that ran before the grant with that token.
-func (w *world) dates(s *state, client int8, token int64) (sentAt int16, ok bool) {
-	for _, b := range s.bases {
-		if b.client == client && (b.seq < token || w.scope.Bugs.NoTokenCheck) && (!ok || b.sentAt > sentAt) {
-			sentAt, ok = b.sentAt, true
-		}
-	}
-	return sentAt, ok
-}
-
 // askAll makes all other waiters of agent i's client poll: what made this one's answer strange may have
 // hit them too.
 func (w *world) askAll(s *state, i int) {
@@ -191,19 +170,32 @@ func (w *world) askAll(s *state, i int) {
 	}
 }
 
-// hold makes agent i believe that it holds until deadline.
-func (w *world) hold(s *state, i int, token int64, deadline int16) {
+// news of a tenure, as an answer or a push tells it. The answer, or the base of the push, was asked for at sentAt.
+type news struct {
+	token         int64
+	ahead         bool
+	sentAt, lasts int16
+}
+
+// hold makes agent i believe that it holds.
+func (w *world) hold(s *state, i int, n news) {
 	a := &s.agents[i]
 	if a.phase != trying && a.phase != waiting {
 		return
 	}
-	a.phase, a.token, a.deadline, a.weight, a.depth = holding, token, deadline, w.scope.Agents[i].Weight, 1
+	a.phase, a.token, a.handed, a.deadline, a.weight, a.depth = holding, n.token, n.token, n.sentAt+n.lasts, w.scope.Agents[i].Weight, 1
 	if ahead := w.scope.Agents[i].FastClock; ahead > 0 {
-		a.handed = max(token, millis(s.now)*1000+ahead)
+		a.handed = max(n.token, millis(s.now)*1000+ahead)
 	}
-	if s.now >= deadline {
+	a.since, a.barred = s.now, n.ahead
+	if w.scope.Bugs.PassFromAsk {
+		a.since = n.sentAt
+	}
+	if s.now >= a.deadline {
 		w.undo(s, i)
+		return
 	}
+	w.handOut(s, i)
 }
 
 // extend moves agent i's deadline after a renewal, a re-entry or a poll that found it holding. Another
@@ -215,41 +207,6 @@ func (w *world) extend(s *state, i int, r answer, sentAt int16) {
 		return
 	}
 	a.deadline = max(a.deadline, sentAt+w.scope.Agents[i].Lease)
-}
-
-// deliver gives a published message to the agent that it is for.
-func (w *world) deliver(s *state, p push) {
-	a := &s.agents[p.agent]
-	if a.tenure != p.tenure {
-		return
-	}
-	i := int(p.agent)
-	switch {
-	case p.revoked:
-		if a.phase == holding {
-			w.undo(s, i)
-		}
-	case a.phase == named, (a.phase == trying || a.phase == waiting) && a.call.kind == acquire:
-		a.kept = p // it overtook the answer that this agent awaits
-	case a.phase == trying, a.phase == waiting:
-		w.believe(s, i, p)
-	}
-}
-
-// believe takes a pushed grant that some answer of the client dates: the answer was sent before the grant,
-// and the claim counted from there ends before the server's.
-func (w *world) believe(s *state, i int, p push) {
-	sentAt, ok := w.dates(s, w.scope.Agents[i].Client, p.token)
-	if !ok {
-		return
-	}
-	claim := int16((p.deadline - p.now) / tick)
-	if w.scope.Bugs.OwnClaim {
-		claim = w.scope.Agents[i].Lease
-	}
-	if deadline := sentAt + claim; s.now < deadline {
-		w.hold(s, i, p.token, deadline)
-	}
 }
 
 // mayPoll: of a client's waiters the one with the lowest ticket polls, and whoever has reason to.
@@ -280,7 +237,7 @@ func (w *world) pass(s *state) {
 		s.key = 0
 	}
 	for i := range s.agents {
-		if s.agents[i].phase == holding && s.now >= s.agents[i].deadline {
+		if s.agents[i].phase == holding && s.now >= s.agents[i].deadline && !w.passesLate(s, i) {
 			w.undo(s, i)
 		}
 	}

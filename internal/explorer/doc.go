@@ -9,7 +9,8 @@
 //
 //   - who believes that it holds does, on the server, and together they hold no more than there is;
 //   - what is stored agrees with itself, outlives every deadline in it, and says what the reply said;
-//   - tokens grow, waiters are served in the order of their tickets, and only the dead are passed over;
+//   - tokens grow, those too that a client hands out while it passes its tenure on, whether or not the server
+//     ever hears of them, waiters are served in the order of their tickets, and only the dead are passed over;
 //   - nothing is left of an owner that is over;
 //   - from here, if nothing else goes wrong, everybody is served in bounded time and the key vanishes.
 //
@@ -17,8 +18,9 @@
 // run, how long a key outlives its last deadline) are brought down to a tick, by editing the text. Margins
 // are zero: the rules are checked to the tick.
 //
-// Not explored: clocks that run at different rates, replicas and failover, holds passed on inside a client
-// (but for the tokens that come back from there), more than one name.
+// Not explored: clocks that run at different rates (but for the tokens of tenures that are passed on), replicas
+// and failover, more than one name. A holder that the server was made to forget, and that does not know yet, may pass
+// its tenure on beside the next one; what it hands out then is compared with nothing before it.
 //
 //	go test ./internal/explorer                  # the beginning of every scope, and whether bugs are found
 //	go test ./internal/explorer -explore=60s     # every scope for up to a minute, or HOLDFAST_EXPLORE=60s

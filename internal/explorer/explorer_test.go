@@ -49,7 +49,7 @@ func requireSound(t *testing.T, report explorer.Report, err error) {
 func TestNoStateOfSmallScopesBreaksARule(t *testing.T) {
 	limits := explorer.Limits{Time: perScope(t)}
 	if limits.Time == 0 {
-		limits.States = 4_000
+		limits.States = 2_500
 		if testing.Short() {
 			limits.States = 800
 		}

@@ -144,6 +144,7 @@ func (w *world) agentMoves(s *state, i int, emit emit) {
 func (w *world) holdingMoves(s *state, i int, do func(string, func(*state))) {
 	a, c := &s.agents[i], &w.scope.Agents[i]
 	do("releases", func(n *state) { w.end(n, i, leaving) })
+	w.passMoves(s, i, do)
 	if a.call.kind != nothing {
 		return
 	}

@@ -62,6 +62,13 @@ var luaMutants = []struct{ name, old, new, scope string }{
 	{"grants beyond the limit are forgotten", "          more = 1\n          break", "          more = 1\n          n = tail break", "rw-one-grant-a-run"},
 	{"head falls behind", "  head = n\n", "", "three-plain"},
 	{"head is passed", "  head = n\n", "  head = n + 1\n", "three-plain"},
+	{"renewal does not bring the token", "if token > (tonumber(fields[3] or mine) or 0) then", "if false then", "pass-renew"},
+	{"late renewal brings an older token", "if token > (tonumber(fields[3] or mine) or 0) then", "if true then", "pass-renew"},
+	{"release does not bring the token", "if token > seq then seq, changed = token, true end", "", "pass"},
+	{"release brings an older token than a renewal did", "if token > seq then seq, changed = token, true end", "seq, changed = token, true", "pass-renew"},
+	{"release alone does not bring the token", "and mine + 0 <= us and ARGV[5] + 0 <= us", "and mine + 0 <= us", "pass-much-too-fast"},
+	{"seq in a release's answer leaves out its token", "local before, n = seq, 0", "local before, n = number(fields[4]), 0", "pass-next"},
+	{"a tenure after a late token begins below it", "seq = math.max(seq + 1, us)", "seq = seq < us and us or seq", "pass-much-too-fast"},
 	{"ahead is always 0", "n > head and 1 or 0", "0", "three-plain"},
 }
 
@@ -77,6 +84,14 @@ var clientMutants = []struct {
 	{"a release that names leaves no tombstone", explorer.ClientBugs{NoTombNamed: true}, "next-late"},
 	{"a repeated release names anew", explorer.ClientBugs{RequeueAlways: true}, "next-lost"},
 	{"a deadline counts from the receipt", explorer.ClientBugs{ReceiptDeadline: true}, "two-slow"},
+	{"tokens of passes run ahead of the time", explorer.ClientBugs{PassAhead: true}, "pass-lost"},
+	{"tokens of passes count from the request", explorer.ClientBugs{PassFromAsk: true}, "pass-slow-forced"},
+	{"tokens of passes allow for no fast clock", explorer.ClientBugs{PassNoSlack: true}, "pass-rather-fast"},
+	{"a pass keeps the token", explorer.ClientBugs{PassSame: true}, "pass"},
+	{"a token that is ahead is counted on", explorer.ClientBugs{PassBarred: true}, "pass-barred"},
+	{"passed on after the deadline", explorer.ClientBugs{PassLate: true}, "pass"},
+	{"an ended session passes on", explorer.ClientBugs{PassEnded: true}, "pass"},
+	{"a release forgets the tokens of passes", explorer.ClientBugs{PassSilent: true}, "pass-much-too-fast"},
 	{"a pushed grant is as long as the waiter's lease", explorer.ClientBugs{OwnClaim: true}, "three-plain"},
 }
 

@@ -19,6 +19,7 @@ type Scope struct {
 	Stall    int8 // nobody reaches the server for StallTicks
 	Force    int8 // somebody forces the name free
 	Full     int8 // the server's memory is full for a while
+	Pass     int8 // a tenure is passed on inside its client
 
 	StallTicks int16
 	MaxGrants  int  // grants in one script run; 0: no limit that matters
@@ -40,6 +41,7 @@ type Agent struct {
 	Downgrades, Reenters       bool  // what it may do while it holds
 	Names                      bool  // its release names the client's next idle agent
 	FastClock                  int64 // µs by which the tokens it hands out locally run ahead of its own
+	Rate                       int64 // of its clock when it passes its tenure on, in percent of the server's; 0: the same
 }
 
 // ClientBugs are deliberate errors in the client's rules, for showing that the exploration finds them.
@@ -51,4 +53,14 @@ type ClientBugs struct {
 	RequeueAlways   bool // a repeated release names a new next owner and forgets the one named before
 	ReceiptDeadline bool // a hold is believed from the receipt of the answer
 	OwnClaim        bool // the waiter takes its own lease for the length of a pushed grant
+
+	// Of passing a tenure on.
+	PassAhead   bool // tokens run ahead of the time
+	PassFromAsk bool // they count the time from the request, not from the answer
+	PassNoSlack bool // they count all of the time, not seven eighths
+	PassSame    bool // a session has the token of the one before
+	PassBarred  bool // a tenure whose token is ahead of the server's clock is passed on
+	PassLate    bool // nobody looks at the deadline
+	PassEnded   bool // the caller of an ended session may pass the tenure on once more
+	PassSilent  bool // the release does not bring the last token back
 }

@@ -27,6 +27,11 @@ func naming(a *Agent)      { a.Names = true }
 func downgrading(a *Agent) { a.Downgrades, a.Reenters = true, true }
 func longLease(a *Agent)   { a.Lease, a.Claim = 6, 4 }
 
+func nesting(a *Agent) { a.Reenters = true }
+
+// clock has a rate in percent of the server's.
+func clock(rate int64) func(*Agent) { return func(a *Agent) { a.Rate = rate } }
+
 func fastClock(a *Agent) { a.FastClock = 250 * 1000 } // two and a half ticks
 
 // mutexes are n clients with one agent each.
@@ -90,6 +95,24 @@ func Scopes() []Scope {
 		{Name: "next-expired", Agents: []Agent{with(mutexAgent(0, 1), naming), mutexAgent(0, 1), mutexAgent(1, 1)}, Ticks: 4, Late: 1},
 		{Name: "next-crash", Agents: []Agent{with(mutexAgent(0, 1), naming), mutexAgent(0, 1), mutexAgent(1, 1)}, Ticks: 3, Crash: 1, Lost: 1},
 		{Name: "fast-clock-renew", Agents: []Agent{with(mutexAgent(0, 2), fastClock), mutexAgent(1, 1)}, Ticks: 4, Renew: 1, LatePush: 1},
+		{Name: "pass", Agents: mutexes(1, 1), Ticks: 6, Pass: 2, Late: 1, LatePush: 1},
+		{Name: "pass-lost", Agents: mutexes(1, 2), Ticks: 4, Pass: 2, Late: 1},
+		{Name: "pass-renew", Agents: mutexes(1, 1), Ticks: 5, Pass: 2, Renew: 2, Late: 1},
+		{Name: "pass-peek", Agents: mutexes(1, 1), Ticks: 4, Pass: 2, Renew: 1, Slow: 2},
+		{Name: "pass-crash", Agents: mutexes(1, 1), Ticks: 6, Pass: 2, Renew: 1, Crash: 1},
+		{Name: "pass-forced", Agents: mutexes(1, 1), Ticks: 5, Pass: 2, Renew: 1, Force: 1, LatePush: 1},
+		{Name: "pass-slow-forced", Agents: mutexes(1, 1), Ticks: 4, Pass: 1, Slow: 1, Force: 1},
+		{Name: "pass-flush", Agents: mutexes(1, 1), Ticks: 4, Pass: 2, Renew: 1, Flush: 1, Lost: 1},
+		{Name: "pass-stall", Agents: mutexes(1, 1), Ticks: 5, Pass: 2, Stall: 1, StallTicks: 2, LatePush: 1},
+		{Name: "pass-full-memory", Agents: mutexes(1, 1), Ticks: 5, Pass: 2, Renew: 1, Full: 1},
+		{Name: "pass-cancel", Agents: mutexes(1, 1, 1), Ticks: 4, Pass: 1, Cancel: 1, LatePush: 2},
+		{Name: "pass-next", Agents: []Agent{with(mutexAgent(0, 2), naming), with(mutexAgent(0, 1), naming), mutexAgent(1, 1)}, Ticks: 4, Pass: 2, LatePush: 1},
+		{Name: "pass-next-late", Agents: []Agent{with(mutexAgent(0, 1), naming), mutexAgent(0, 1), mutexAgent(1, 1)}, Ticks: 2, Pass: 1, Late: 1, LatePush: 1},
+		{Name: "pass-next-peek", Agents: []Agent{with(mutexAgent(0, 1), naming), mutexAgent(0, 1), mutexAgent(1, 1)}, Ticks: 3, Pass: 1, Slow: 2, Renew: 1},
+		{Name: "pass-reenter", Agents: []Agent{with(mutexAgent(0, 1), nesting), mutexAgent(1, 1)}, Ticks: 4, Pass: 2, Late: 1, Slow: 1},
+		{Name: "pass-rather-fast", Agents: []Agent{with(mutexAgent(0, 1), clock(114)), mutexAgent(1, 1)}, Ticks: 5, Pass: 2, Force: 1, Crash: 1},
+		{Name: "pass-much-too-fast", Agents: []Agent{with(mutexAgent(0, 1), clock(300)), mutexAgent(1, 2)}, Ticks: 5, Pass: 2, Renew: 1, Late: 1},
+		{Name: "pass-barred", Agents: []Agent{with(mutexAgent(0, 2), fastClock), mutexAgent(1, 1)}, Ticks: 4, Pass: 1, Force: 1, LatePush: 1},
 		{Name: "fast-clock", Agents: []Agent{with(mutexAgent(0, 1), fastClock), mutexAgent(1, 2)}, Ticks: 4, Late: 1},
 	}
 }
@@ -102,13 +125,15 @@ func LargeScopes() []Scope {
 		{Name: "large-rw", Agents: []Agent{with(writer(0, 2), downgrading), reader(1, 2), reader(1, 2), writer(2, 2), reader(2, 2)}},
 		{Name: "large-semaphore", Agents: []Agent{semaphoreAgent(0, 2, 3, 2), semaphoreAgent(1, 1, 3, 2), semaphoreAgent(2, 3, 3, 1), semaphoreAgent(3, 1, 2, 2), semaphoreAgent(0, 1, 3, 2)}},
 		{Name: "large-mixed", Agents: []Agent{mutexAgent(0, 2), with(mutexAgent(1, 2), longLease), with(mutexAgent(2, 2), once), mutexAgent(3, 2)}},
+		{Name: "large-pass", Agents: []Agent{with(mutexAgent(0, 3), naming, nesting), with(mutexAgent(0, 2), naming), with(mutexAgent(1, 3), naming), mutexAgent(2, 3)}},
+		{Name: "large-pass-forced", Agents: []Agent{with(mutexAgent(0, 3), naming), with(mutexAgent(0, 2), naming), mutexAgent(1, 3)}, Force: 1},
 		{Name: "large-next", Agents: []Agent{with(mutexAgent(0, 3), naming), with(mutexAgent(0, 3), naming), with(mutexAgent(1, 3), naming), mutexAgent(1, 3)}},
 		{Name: "large-next-semaphore", Agents: []Agent{with(semaphoreAgent(0, 1, 2, 3), naming), with(semaphoreAgent(0, 1, 2, 3), naming), with(semaphoreAgent(1, 2, 2, 2), naming), semaphoreAgent(1, 1, 2, 3)}},
 	}
 	for i := range scopes {
 		s := &scopes[i]
 		s.Ticks = 16
-		s.Slow, s.Beside, s.Late, s.Lost, s.Cancel, s.Renew, s.LatePush, s.Crash, s.Full = 3, 2, 3, 2, 2, 3, 5, 1, 1
+		s.Slow, s.Beside, s.Late, s.Lost, s.Cancel, s.Renew, s.LatePush, s.Crash, s.Full, s.Pass = 3, 2, 3, 2, 2, 3, 5, 1, 1, 4
 	}
 	return scopes
 }

@@ -58,6 +58,7 @@ const (
 // answer is what an agent needs of a script's reply.
 type answer struct {
 	failed bool // refused for lack of memory: nothing ran
+	ahead  bool // the token is ahead of the server's clock
 	status int8
 	token  int64
 	seq    int64
@@ -94,8 +95,12 @@ type agentState struct {
 	ticket  int64 // as in the last answer
 	kept    push  // read before the answer that was awaited; its token is 0 if there is none
 
-	token    int64 // of the hold, and what was handed out last
+	token    int64 // of the tenure, and of its latest session
 	handed   int64
+	since    int16 // when it learnt of the tenure
+	barred   bool  // from passing it on: its token is ahead of the server's clock
+	beside   int8  // sessions beside the latest, and whether that began after the deadline: by mistake only
+	blind    bool
 	weight   int64 // believed
 	deadline int16 // believed only before this
 	depth    int8
@@ -135,6 +140,7 @@ const (
 	forced
 	another
 	full
+	passes
 	budgets
 )
 
@@ -149,6 +155,8 @@ type state struct {
 	pushes  []push
 	top     int64 // the highest token granted so far
 	brought int64 // the highest token that a client brought back
+	out     int64 // the highest token handed out to anybody
+	order   int64 // the latest token handed out to one that the server was not made to forget
 	left    [budgets]int8
 	broken  string // the rule that this state breaks
 }
@@ -165,6 +173,9 @@ func (s *state) clone() *state {
 
 // normalize forgets what no longer has any effect, so that states that behave alike are alike.
 func (s *state) normalize(longestClaim int16) {
+	if s.out <= s.top {
+		s.out = 0 // tells nothing more
+	}
 	for i := range s.agents {
 		a := &s.agents[i]
 		if a.phase != waiting && a.phase != trying {
@@ -174,7 +185,7 @@ func (s *state) normalize(longestClaim int16) {
 			a.kept = push{}
 		}
 		if a.phase != holding {
-			a.weight = 0
+			a.weight, a.since, a.barred, a.beside, a.blind = 0, 0, false, 0, false
 			if a.phase != leaving {
 				a.deadline = 0
 			}
@@ -207,7 +218,7 @@ var seeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
 
 func (s *state) fingerprint(buffer []byte) (fingerprint, []byte) {
 	e := encoder(buffer[:0])
-	e.ints(int64(s.now), int64(s.key), boolean(s.full), s.top, s.brought, int64(len(s.late)), int64(len(s.pushes)), int64(len(s.bases)), int64(len(s.beside)))
+	e.ints(int64(s.now), int64(s.key), boolean(s.full), s.top, s.brought, s.out, s.order, int64(len(s.late)), int64(len(s.pushes)), int64(len(s.bases)), int64(len(s.beside)))
 	for i := range s.agents {
 		e.agent(&s.agents[i])
 	}
@@ -262,13 +273,14 @@ func (e *encoder) push(p push) {
 func (e *encoder) agent(a *agentState) {
 	*e = append(*e, byte(a.phase), byte(a.tenure), byte(a.rounds), byte(a.progress), byte(a.depth), byte(a.next), byte(a.nextTenure))
 	e.flags(a.unanswered, a.missed, a.tomb, a.retried, a.mustAsk, a.exempt, a.out)
+	e.flags(a.barred, a.blind)
 	e.call(a.call)
-	e.ints(int64(a.sentAt), int64(a.polled), int64(a.deadline), a.ticket, a.token, a.handed, a.weight)
+	e.ints(int64(a.sentAt), int64(a.polled), int64(a.deadline), int64(a.since), int64(a.beside), a.ticket, a.token, a.handed, a.weight)
 	e.answer(a.answer)
 	e.push(a.kept)
 }
 
 func (e *encoder) answer(a answer) {
-	e.flags(a.failed, a.more)
+	e.flags(a.failed, a.more, a.ahead)
 	e.ints(int64(a.status), a.token, a.seq, a.ticket)
 }

@@ -28,6 +28,7 @@ type world struct {
 	runs         map[run]*outcome
 	longestClaim int16
 	clients      int8
+	exclusive    bool                 // one at a time
 	closed       map[fingerprint]bool // states from which the play ends well, see closes
 	buffer       []byte
 	tracing      bool // labels are wanted
@@ -67,11 +68,12 @@ func newWorld(source Source, scope *Scope) (*world, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &world{scope: scope, engine: engine}
+	w := &world{scope: scope, engine: engine, exclusive: true}
 	w.forget()
 	for _, a := range scope.Agents {
 		w.longestClaim = max(w.longestClaim, a.Claim, a.Lease)
 		w.clients = max(w.clients, a.Client+1)
+		w.exclusive = w.exclusive && a.Weight == a.Capacity
 	}
 	return w, nil
 }
@@ -88,7 +90,7 @@ func (w *world) initial() *state {
 	c := w.scope
 	s := &state{now: 1, left: [budgets]int8{
 		lost: c.Lost, late: c.Late, slow: c.Slow, cancel: c.Cancel, crash: c.Crash, renewals: c.Renew, flush: c.Flush,
-		latePush: c.LatePush, stall: c.Stall, forced: c.Force, another: c.Beside, full: c.Full,
+		latePush: c.LatePush, stall: c.Stall, forced: c.Force, another: c.Beside, full: c.Full, passes: c.Pass,
 	}}
 	for _, a := range c.Agents {
 		s.agents = append(s.agents, agentState{rounds: a.Rounds})
@@ -112,10 +114,10 @@ func (w *world) record(s *state) *record { return w.contents[s.key].record }
 func millis(now int16) int64 { return (epoch + int64(now)) * tick }
 
 // micros is the server's clock: it stands within a tick, but is past every token that it gave, unless
-// the tokens themselves are ahead of the time.
+// the tokens themselves are ahead of the time: no scope has it give as many as there are µs in a ms.
 func (s *state) micros() int64 {
 	begin := millis(s.now) * 1000
-	if next := s.top + 1; next > begin && next < begin+tick*1000 {
+	if next := s.top + 1; next > begin && next < begin+1000 {
 		return next
 	}
 	return begin
@@ -146,15 +148,18 @@ func (w *world) execute(s *state, c call) answer {
 }
 
 // noteTokens checks that tokens only grow: above every token granted, and every one that was handed out
-// locally and brought back to a key that was there to keep it.
+// locally; on a clock that is too fast for that, every one that was brought back to a key that was there to keep it.
 func (w *world) noteTokens(s *state, c call, o *outcome) {
 	if before := w.record(s); before.exists && (c.kind == release || c.kind == renew && o.answer.status == statusHeld) {
 		s.brought = max(s.brought, c.token)
+		if a := &s.agents[c.agent]; c.kind == release && o.answer.status == 1 && a.tenure == c.tenure {
+			s.brought = max(s.brought, a.handed) // whatever it said
+		}
 	}
 	if o.first == 0 {
 		return
 	}
-	if highest := max(s.top, s.brought); o.first <= highest {
+	if highest := max(s.top, s.brought, s.out); o.first <= highest {
 		s.broken = fmt.Sprintf("token %d is not above %d", o.first, highest)
 	}
 	s.top = max(s.top, o.last)
@@ -276,42 +281,4 @@ func (w *world) arguments(c call) (string, []string) {
 		return "release", argv
 	}
 	panic("no such call")
-}
-
-// readNumbers reads the numbers of a reply; those missing at the end are 0. A hold of a name that nobody used is
-// answered with its token alone.
-func readNumbers(reply any, now int64) (n [9]int64) {
-	words := strings.Fields(reply.(string))
-	for i, word := range words {
-		n[i] = toInt(word)
-	}
-	if len(words) == 2 {
-		n[2], n[3] = now, n[1]
-	}
-	return n
-}
-
-func readAnswer(k kind, reply [9]int64) answer {
-	at := func(i int) int64 { return reply[i] }
-	switch k {
-	case acquire, reenter:
-		return answer{status: int8(at(0)), token: at(1), seq: at(3), ticket: at(6)}
-	case renew:
-		return answer{status: int8(at(0)), token: at(1)}
-	}
-	return answer{status: int8(at(0)), seq: at(1), ticket: at(3), more: at(5) == 1}
-}
-
-func readPushes(messages []Message) []push {
-	var pushes []push
-	for _, m := range messages {
-		words := strings.Fields(m.Text)
-		p := push{revoked: words[0] == "revoked"}
-		p.agent, p.tenure = parseOwner(words[1])
-		if !p.revoked {
-			p.token, p.now, p.deadline = toInt(words[2]), toInt(words[3]), toInt(words[4])
-		}
-		pushes = append(pushes, p)
-	}
-	return pushes
 }
