@@ -97,9 +97,9 @@ type storm struct {
 	deployment
 	*rally
 	vault  vault
-	linger atomic.Bool // who is given a hold keeps it until he is told of its loss or this is false
-	keeps  [workers]atomic.Bool
+	linger atomic.Bool // who is given a hold now keeps it while this or away is true, unless he is told of its loss
 	away   atomic.Bool // those who keep a hold can connect to nothing
+	keeps  [workers]atomic.Bool
 	times  stormTimes
 	deaths []death
 }
@@ -133,11 +133,13 @@ func startStorm(t *testing.T, d deployment, times stormTimes, options ...holdfas
 	}
 	s.rally = rallyWith(func(i int, h *holdfast.Hold) {
 		time.Sleep(time.Millisecond)
-		for s.linger.Load() && h.Valid() {
+		if s.linger.Load() {
 			s.keeps[i].Store(true)
-			time.Sleep(time.Millisecond)
+			for (s.linger.Load() || s.away.Load()) && h.Valid() {
+				time.Sleep(time.Millisecond)
+			}
+			s.keeps[i].Store(false)
 		}
-		s.keeps[i].Store(false)
 		s.vault.write(h.Token())
 	}, 1, acquire...)
 	t.Cleanup(s.over)
@@ -158,6 +160,7 @@ func (s *storm) strike(t *testing.T, before bool, cut func(master *topology.Node
 	s.linger.Store(true)
 	time.Sleep(s.times.cut)
 	s.away.Store(true)
+	s.linger.Store(false)
 	killed := monotonic()
 	master.Kill()
 	for _, n := range replicas {
@@ -168,7 +171,6 @@ func (s *storm) strike(t *testing.T, before bool, cut func(master *topology.Node
 	s.replace(master)
 	replaced := monotonic()
 	time.Sleep(s.times.keep) // the new master grants
-	s.linger.Store(false)
 	s.away.Store(false)
 	s.deaths = append(s.deaths, death{killed, replaced, monotonic()})
 }

@@ -25,6 +25,7 @@ type Node struct {
 	admin *redis.Client // for the topology's own questions
 	name  string
 	id    string // in a cluster
+	known string // the address by which others know it, if it is not its own
 	dead  bool   // killed or frozen: not to be asked
 }
 
@@ -33,6 +34,13 @@ type Option func(*options)
 
 type options struct {
 	lines []string
+	front func(addr string) string
+}
+
+// Front has everybody but the test know the first master of a Sentinel set by the address that front makes of its own,
+// for example that of a proxy that knows nothing of Redis.
+func Front(front func(addr string) string) Option {
+	return func(o *options) { o.front = front }
 }
 
 // Config adds lines to the settings of every node that holds data, for example "repl-timeout 5".
@@ -106,6 +114,14 @@ func impatient(addr string) *redis.Options {
 
 // String names the node in messages.
 func (n *Node) String() string { return n.name + " at " + n.Addr() }
+
+// KnownAs is the address by which others know the node.
+func (n *Node) KnownAs() string {
+	if n.known != "" {
+		return n.known
+	}
+	return n.Addr()
+}
 
 // Direct returns a client of this node alone, the one that the topology asks with itself: it tries everything once.
 func (n *Node) Direct() *redis.Client { return n.admin }

@@ -46,16 +46,19 @@ func StartSentinel(t testing.TB, opts ...Option) *Sentinel {
 	for i := range 3 {
 		name, extra := "master", []string{"repl-timeout 5"}
 		if i > 0 {
-			host, port := split(s.nodes[0].Addr())
+			host, port := split(s.nodes[0].KnownAs())
 			name, extra = fmt.Sprint("replica ", i), append(extra, "replicaof "+host+" "+port)
 		}
 		s.nodes = append(s.nodes, startNode(t, name, func(int, int) string {
 			return o.text(slices.Concat(common, extra)...)
 		}))
+		if i == 0 && o.front != nil {
+			s.nodes[0].known = o.front(s.nodes[0].Addr())
+		}
 	}
 	// The replicas first: sentinels look only every ten seconds whether a replica is fit for promotion.
 	await(t, "the replicas are in step", 20*time.Millisecond, s.inStep)
-	host, port := split(s.nodes[0].Addr())
+	host, port := split(s.nodes[0].KnownAs())
 	for i := range 3 {
 		s.sentinels = append(s.sentinels, startNode(t, fmt.Sprint("sentinel ", i+1), func(int, int) string {
 			return (&options{}).text(
@@ -67,7 +70,7 @@ func StartSentinel(t testing.TB, opts ...Option) *Sentinel {
 		}, "--sentinel"))
 	}
 	await(t, "the sentinels know each other and the replicas", 50*time.Millisecond, func(ctx context.Context) error {
-		return each(s.sentinels, func(n *Node) error { return s.informed(ctx, n, s.nodes[0].Addr()) })
+		return each(s.sentinels, func(n *Node) error { return s.informed(ctx, n, s.nodes[0].KnownAs()) })
 	})
 	return s
 }
@@ -187,7 +190,7 @@ func (s *Sentinel) AwaitTold(change Switch) {
 			client := redis.NewSentinelClient(impatient(n.Addr()))
 			defer func() { _ = client.Close() }()
 			m, err := client.Master(ctx, MasterName).Result()
-			if addr := net.JoinHostPort(m["ip"], m["port"]); err == nil && addr != change.To.Addr() {
+			if addr := net.JoinHostPort(m["ip"], m["port"]); err == nil && addr != change.To.KnownAs() {
 				err = fmt.Errorf("%v watches %s", n, addr)
 			}
 			return err
@@ -240,7 +243,7 @@ func (s *Sentinel) named(ctx context.Context) (*Node, error) {
 			return nil, fmt.Errorf("%v names %v: %w", n, at, err)
 		}
 		addr := net.JoinHostPort(at[0], at[1])
-		i := slices.IndexFunc(s.nodes, func(n *Node) bool { return n.Addr() == addr })
+		i := slices.IndexFunc(s.nodes, func(n *Node) bool { return n.KnownAs() == addr })
 		if i < 0 || master != nil && master != s.nodes[i] {
 			return nil, fmt.Errorf("%v names %s, another one %v", n, addr, master)
 		}
