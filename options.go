@@ -73,7 +73,8 @@ func Logger(log *slog.Logger) Option {
 	}
 }
 
-// Observe has the observer told what the client does, for metrics and traces. By default nobody is told.
+// Observe has the observer told what the client does, for metrics and traces; holdfastotel has one for OpenTelemetry. By
+// default nobody is told.
 func Observe(o Observer) Option {
 	return func(c *config.Config) { c.Observer = &o }
 }

@@ -33,7 +33,8 @@ func buildAndRun(m *testing.M) int {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	bin = dir + string(filepath.Separator)
-	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", bin, "./quickstart", "./flashsale", "./slowapi", "./configcache")
+	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", bin, "./quickstart", "./flashsale", "./slowapi", "./configcache",
+		"./cron", "./middleware", "./workerpool", "./fencing")
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
 		return 1
@@ -100,7 +101,7 @@ func TestQuickstartShowsThatAllPromisesHold(t *testing.T) {
 }
 
 func TestFlashSaleSellsEachItemOnce(t *testing.T) {
-	for _, lock := range []string{"mutex", "fair"} {
+	for _, lock := range []string{"mutex", "fair", "watch", "script"} {
 		t.Run(lock, func(t *testing.T) {
 			out := run(t, "flashsale", "-lock", lock, "-stock", "200")
 			contains(t, out, " sold: 200\n", "left: 0\n", "oversold: 0\n")
@@ -139,6 +140,69 @@ func TestConfigCacheWithoutTheLockShowsHalfWrittenOnes(t *testing.T) {
 	if number(t, out, "half-written") == 0 {
 		t.Errorf("all configurations were whole:\n%s", out)
 	}
+}
+
+func TestCronRunsOncePerTick(t *testing.T) {
+	out := run(t, "cron", "-ticks", "10")
+	contains(t, out, "run twice: 0\n")
+	if number(t, out, "ticks run") == 0 {
+		t.Errorf("nothing was run:\n%s", out)
+	}
+}
+
+func TestCronThatForgetsRunsTwice(t *testing.T) {
+	out := run(t, "cron", "-forget", "-term", "50ms") // every tick has a change of leaders
+	if number(t, out, "run twice") == 0 {
+		t.Errorf("nothing was run twice:\n%s", out)
+	}
+}
+
+func TestCronWithoutTheLockRunsOnEachHost(t *testing.T) {
+	out := run(t, "cron", "-unsafe", "-ticks", "5")
+	if number(t, out, "run twice") == 0 {
+		t.Errorf("nothing was run twice:\n%s", out)
+	}
+}
+
+func TestMiddlewareSerializesRequestsPerOrder(t *testing.T) {
+	out := run(t, "middleware", "-wait", "30s")
+	contains(t, out, " paid: 40 of 40\n", "met their like: 0\n")
+	if number(t, out, "most at once") < 2 {
+		t.Errorf("different orders waited for each other:\n%s", out)
+	}
+}
+
+func TestMiddlewareRefusesWhatWaitsTooLong(t *testing.T) {
+	out := run(t, "middleware", "-orders", "1", "-requests", "40", "-wait", "20ms") // 40 take 200 ms at least
+	if paid := number(t, out, "paid"); paid == 40 {
+		t.Errorf("%d paid:\n%s", paid, out)
+	}
+}
+
+func TestWithoutTheMiddlewareRequestsMeet(t *testing.T) {
+	out := run(t, "middleware", "-unsafe")
+	if number(t, out, "met their like") == 0 {
+		t.Errorf("no requests met:\n%s", out)
+	}
+}
+
+func TestWorkerPoolsShareOneLimit(t *testing.T) {
+	contains(t, run(t, "workerpool"), " done: 120 of 120\n", "units at once: 5 of 5\n")
+}
+
+func TestWorkerPoolsWithoutTheLimitExceedIt(t *testing.T) {
+	out := run(t, "workerpool", "-unsafe")
+	if number(t, out, "units at once") <= 5 {
+		t.Errorf("the limit was kept by chance:\n%s", out)
+	}
+}
+
+func TestFencingRefusesTheLateWrite(t *testing.T) {
+	contains(t, run(t, "fencing"), "refused: a later holder has written\n", "account: written by the other\n")
+}
+
+func TestWithoutFencingTheLateWriteGoesThrough(t *testing.T) {
+	contains(t, run(t, "fencing", "-unsafe"), "account: written by the sleeper\n")
 }
 
 func TestAnInterruptEndsAllProcesses(t *testing.T) {

@@ -2,14 +2,12 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/examples/internal/fleet"
 	"github.com/holdfast-go/holdfast/examples/internal/group"
-	"github.com/holdfast-go/holdfast/examples/internal/server"
 	"github.com/holdfast-go/holdfast/examples/internal/waits"
 )
 
@@ -27,30 +25,14 @@ type result struct {
 	Met      int // readers that were inside while it wrote
 }
 
-// work is what each process does.
-func work(ctx context.Context, j job, ready func() error) (result, error) {
-	rdb, err := server.Connect(j.Addr)
-	if err != nil {
-		return result{}, err
-	}
-	defer rdb.Close()
-	client, err := holdfast.New(rdb, holdfast.Label(fmt.Sprintf("config-%d", j.Process)))
-	if err != nil {
-		return result{}, err
-	}
-	defer fleet.Close(client)
-	c := &cache{job: j, store: newStore(rdb, j.Name), lock: client.RWLock(j.Name)}
-
-	if err := ready(); err != nil {
-		return result{}, err
-	}
-	if j.Refresher {
+// work is what each process does: the first one refreshes, the others read.
+func work(ctx context.Context, p *fleet.Process, j job) (result, error) {
+	c := &cache{job: j, store: newStore(p.Redis, j.Name), lock: p.Client.RWLock(j.Name)}
+	var err error
+	if p.Number == 1 {
 		err = c.refresher(ctx)
 	} else {
 		err = group.Each(ctx, j.Readers, func(ctx context.Context, _ int) error { return c.reader(ctx) })
-	}
-	if ctx.Err() != nil {
-		err = nil // interrupted: what was seen until then counts
 	}
 	return c.result, err
 }

@@ -2,9 +2,9 @@ package main
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
+	"github.com/holdfast-go/holdfast/examples/internal/table"
 	"github.com/holdfast-go/holdfast/examples/internal/waits"
 )
 
@@ -31,36 +31,35 @@ func (b balance) oversold() int { return b.sold() - (b.Stock - b.Left) }
 func (b balance) check() error {
 	switch {
 	case b.oversold() != 0 || b.sold() > b.Stock:
-		return fmt.Errorf("the lock did not hold: %d sold, %d left of %d", b.sold(), b.Left, b.Stock)
+		return fmt.Errorf("the sale went wrong: %d sold, %d left of %d", b.sold(), b.Left, b.Stock)
 	case b.Left != 0:
 		return fmt.Errorf("%d of %d were not sold", b.Left, b.Stock)
 	}
 	return nil
 }
 
-// String is the table.
-func (b balance) String() string {
+func (b balance) print() {
 	var (
-		t      strings.Builder
-		waited waits.Waits
-		took   time.Duration
+		waited    waits.Waits
+		took      time.Duration
+		conflicts int
 	)
-	row := func(label, format string, args ...any) {
-		fmt.Fprintf(&t, "%12s: "+format+"\n", append([]any{label}, args...)...)
-	}
 	for _, r := range b.Results {
 		waited = append(waited, r.Waits...)
 		took = max(took, r.Took)
+		conflicts += r.Conflicts
 	}
-	row("sold", "%d", b.sold())
-	row("left", "%d", b.Left)
-	row("oversold", "%d", b.oversold())
+	table.Row("sold", "%d", b.sold())
+	table.Row("left", "%d", b.Left)
+	table.Row("oversold", "%d", b.oversold())
 	if took > 0 {
-		row("sales/s", "%.0f", float64(b.sold())/took.Seconds())
+		table.Row("sales/s", "%.0f", float64(b.sold())/took.Seconds())
 	}
-	row("waits", "%v", waited)
+	if conflicts > 0 {
+		table.Row("conflicts", "%d: sales that somebody was faster than, and that began anew", conflicts)
+	}
+	table.Row("waits", "%v", waited)
 	for i, r := range b.Results {
-		row(fmt.Sprintf("process %d", i+1), "%d sold", r.Sold)
+		table.Row(fmt.Sprintf("process %d", i+1), "%d sold", r.Sold)
 	}
-	return t.String()
 }

@@ -3,11 +3,15 @@
 //
 //	go run ./examples/flashsale
 //	go run ./examples/flashsale -lock fair
+//	go run ./examples/flashsale -lock watch
+//	go run ./examples/flashsale -lock script
 //	go run ./examples/flashsale -unsafe
 //
-// The last one sells without the lock and shows what that prevents. It runs on a server embedded in the first
-// process, or on that of REDIS_ADDR, with names of its own that it removes at the end. Without -unsafe the exit
-// status is 1 if the sums are not right.
+// watch and script are answers without a lock, by what Redis itself has: WATCH and MULTI, and one Lua script (see
+// lockfree.go). For a counter in Redis they are the better ones. -unsafe shows what all of them prevent.
+//
+// It runs on a server embedded in the first process, or on that of REDIS_ADDR, with names of its own that it removes
+// at the end. Without -unsafe the exit status is 1 if the sums are not right.
 package main
 
 import (
@@ -21,85 +25,58 @@ import (
 	"github.com/holdfast-go/holdfast/examples/internal/server"
 )
 
+var (
+	processes = flag.Int("processes", 4, "how many `processes` sell")
+	buyers    = flag.Int("buyers", 4, "how many `goroutines` buy in each process")
+	stock     = flag.Int("stock", 500, "how many `items` there are")
+	think     = flag.Duration("think", time.Millisecond, "how `long` a sale thinks between reading and writing the stock")
+	lock      = flag.String("lock", "mutex", "`how` a sale is kept safe: mutex, fair, watch or script")
+	unsafe    = flag.Bool("unsafe", false, "just sell")
+)
+
 // job is what a process is to do.
 type job struct {
-	Addr    string
-	Process int
-	Stock   string // the key of the counter, and the name of the lock
-	Lock    string // mutex or fair
-	Unsafe  bool
-	Buyers  int
-	Think   time.Duration
+	Stock  string // the key of the counter, and the name of the lock
+	Lock   string // one of ways
+	Buyers int
+	Think  time.Duration
 }
 
 func main() { fleet.Main("flashsale", run, sell) }
 
-func run(ctx context.Context) error {
-	processes := flag.Int("processes", 4, "how many `processes` sell")
-	buyers := flag.Int("buyers", 4, "how many `goroutines` buy in each process")
-	stock := flag.Int("stock", 500, "how many `items` there are")
-	think := flag.Duration("think", time.Millisecond, "how `long` a sale thinks between reading and writing the stock")
-	lock := flag.String("lock", "mutex", "mutex or fair: the `kind` of lock")
-	unsafe := flag.Bool("unsafe", false, "sell without a lock")
-	flag.Parse()
+func run(ctx context.Context, srv *server.Server) error {
 	switch {
-	case flag.NArg() > 0:
-		return fmt.Errorf("unexpected argument %q", flag.Arg(0))
 	case *processes < 1 || *buyers < 1 || *stock < 1 || *think < 0:
 		return errors.New("-processes, -buyers and -stock must be at least 1, -think not negative")
-	case *lock != "mutex" && *lock != "fair":
-		return fmt.Errorf("-lock %q: mutex or fair are possible", *lock)
+	case ways[*lock] == nil || *lock == none:
+		return fmt.Errorf("-lock %q: mutex, fair, watch or script are possible", *lock)
+	case *unsafe:
+		*lock = none
 	}
-
-	srv, err := server.Start(ctx)
-	if err != nil {
-		return err
-	}
-	defer srv.Close()
-	jobs := make([]job, *processes)
-	for i := range jobs {
-		jobs[i] = job{
-			Addr: srv.Addr, Process: i + 1, Stock: server.Unique("flashsale"),
-			Lock: *lock, Unsafe: *unsafe, Buyers: *buyers, Think: *think,
-		}
-		jobs[i].Stock = jobs[0].Stock
-	}
-	how := *lock
-	if *unsafe {
-		how = "no lock"
-	}
-	fmt.Printf("flash sale of %d items, %d processes × %d buyers, %s, on %v\n\n", *stock, *processes, *buyers, how, srv)
-	return trade(ctx, *stock, jobs)
+	j := job{Stock: server.Unique("flashsale"), Lock: *lock, Buyers: *buyers, Think: *think}
+	fmt.Printf("flash sale of %d items, %d processes × %d buyers, %s, on %v\n\n", *stock, *processes, *buyers, *lock, srv)
+	return trade(ctx, srv, j)
 }
 
 // trade puts the stock on the shelf, has the processes sell it, and counts.
-func trade(ctx context.Context, stock int, jobs []job) error {
-	rdb, err := server.Connect(jobs[0].Addr)
+func trade(ctx context.Context, srv *server.Server, j job) error {
+	cleanup := context.WithoutCancel(ctx) // for what must be done after an interrupt as well
+	if err := srv.Redis.Set(ctx, j.Stock, *stock, time.Hour).Err(); err != nil {
+		return fmt.Errorf("stock the shelf: %w", err)
+	}
+	defer srv.Redis.Del(cleanup, j.Stock)
+
+	results, err := fleet.Run[result](ctx, srv, fleet.Repeat(*processes, j))
 	if err != nil {
 		return err
 	}
-	defer rdb.Close()
-	cleanup := context.WithoutCancel(ctx) // for what must be done after an interrupt as well
-	shelf := jobs[0].Stock
-	if err := rdb.Set(ctx, shelf, stock, time.Hour).Err(); err != nil {
-		return fmt.Errorf("stock the shelf: %w", err)
-	}
-	defer rdb.Del(cleanup, shelf)
-
-	results, err := fleet.Run[result](ctx, jobs)
-	if err != nil && ctx.Err() == nil {
-		return err
-	}
-	left, err := rdb.Get(cleanup, shelf).Int()
+	left, err := srv.Redis.Get(cleanup, j.Stock).Int()
 	if err != nil {
 		return fmt.Errorf("look at the shelf: %w", err)
 	}
-	b := balance{Stock: stock, Left: left, Results: results}
-	fmt.Print(b)
-	switch {
-	case ctx.Err() != nil:
-		return errors.New("interrupted")
-	case jobs[0].Unsafe:
+	b := balance{Stock: *stock, Left: left, Results: results}
+	b.print()
+	if *unsafe {
 		return nil
 	}
 	return b.check()

@@ -16,19 +16,26 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"net"
-	"net/http"
+	"net/http/httptest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/examples/internal/fleet"
 	"github.com/holdfast-go/holdfast/examples/internal/server"
+	"github.com/holdfast-go/holdfast/examples/internal/table"
 	"github.com/holdfast-go/holdfast/examples/internal/waits"
+)
+
+var (
+	processes = flag.Int("processes", 4, "how many `processes` call")
+	callers   = flag.Int("callers", 4, "how many `goroutines` call in each process")
+	calls     = flag.Int("calls", 15, "how many `calls` each of them makes")
+	limit     = flag.Int("limit", 3, "how many `calls` the API allows at once")
+	latency   = flag.Duration("latency", 20*time.Millisecond, "how `long` a call takes")
+	unsafe    = flag.Bool("unsafe", false, "call without the semaphore")
 )
 
 // job is what a process is to do.
 type job struct {
-	Addr    string
-	Process int
 	URL     string // of the API
 	Name    string // of the semaphore
 	Limit   int
@@ -39,68 +46,29 @@ type job struct {
 
 func main() { fleet.Main("slowapi", run, work) }
 
-func run(ctx context.Context) error {
-	processes := flag.Int("processes", 4, "how many `processes` call")
-	callers := flag.Int("callers", 4, "how many `goroutines` call in each process")
-	calls := flag.Int("calls", 15, "how many `calls` each of them makes")
-	limit := flag.Int("limit", 3, "how many `calls` the API allows at once")
-	latency := flag.Duration("latency", 20*time.Millisecond, "how `long` a call takes")
-	unsafe := flag.Bool("unsafe", false, "call without the semaphore")
-	flag.Parse()
-	switch {
-	case flag.NArg() > 0:
-		return fmt.Errorf("unexpected argument %q", flag.Arg(0))
-	case *processes < 1 || *callers < 1 || *calls < 1 || *limit < 1 || *latency < 0:
+func run(ctx context.Context, srv *server.Server) error {
+	if *processes < 1 || *callers < 1 || *calls < 1 || *limit < 1 || *latency < 0 {
 		return errors.New("-processes, -callers, -calls and -limit must be at least 1, -latency not negative")
 	}
-
-	srv, err := server.Start(ctx)
-	if err != nil {
-		return err
-	}
-	defer srv.Close()
 	slow := &api{limit: *limit, latency: *latency}
-	url, stop, err := serve(slow)
-	if err != nil {
-		return err
-	}
-	defer stop()
-	jobs := make([]job, *processes)
-	name := server.Unique("slowapi")
-	for i := range jobs {
-		jobs[i] = job{
-			Addr: srv.Addr, Process: i + 1, URL: url, Name: name, Limit: *limit, Unsafe: *unsafe, Callers: *callers, Calls: *calls,
-		}
-	}
+	httpd := httptest.NewServer(slow)
+	defer httpd.Close()
+	j := job{URL: httpd.URL, Name: server.Unique("slowapi"), Limit: *limit, Unsafe: *unsafe, Callers: *callers, Calls: *calls}
 	how := "a semaphore"
 	if *unsafe {
 		how = "no semaphore"
 	}
 	fmt.Printf("an API that takes %v and allows %d calls at once, %d processes × %d callers × %d calls, %s, on %v\n\n",
 		*latency, *limit, *processes, *callers, *calls, how, srv)
-	results, err := fleet.Run[result](ctx, jobs)
-	if err != nil && ctx.Err() == nil {
+	results, err := fleet.Run[result](ctx, srv, fleet.Repeat(*processes, j))
+	if err != nil {
 		return err
 	}
-	return report(ctx, slow, jobs, results)
-}
-
-// serve puts the API on a port of the loopback interface.
-func serve(handler http.Handler) (url string, stop func(), err error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", nil, err
-	}
-	httpd := &http.Server{Handler: handler, ReadHeaderTimeout: time.Second}
-	go func() { _ = httpd.Serve(listener) }() // until stop
-	return "http://" + listener.Addr().String(), func() { _ = httpd.Close() }, nil
+	return report(slow, results)
 }
 
 // report prints the table and judges.
-func report(ctx context.Context, slow *api, jobs []job, results []result) error {
-	row := func(label, format string, args ...any) {
-		fmt.Printf("%14s: "+format+"\n", append([]any{label}, args...)...)
-	}
+func report(slow *api, results []result) error {
 	var waited waits.Waits
 	var took time.Duration
 	for _, r := range results {
@@ -108,20 +76,18 @@ func report(ctx context.Context, slow *api, jobs []job, results []result) error 
 		took = max(took, r.Took)
 	}
 	seen := slow.seen()
-	row("served", "%d", seen.Served)
-	row("refused", "%d", seen.Refused)
-	row("most at once", "%d of %d", seen.Most, slow.limit)
+	table.Row("served", "%d", seen.Served)
+	table.Row("refused", "%d", seen.Refused)
+	table.Row("most at once", "%d of %d", seen.Most, slow.limit)
 	if took > 0 {
-		row("calls/s", "%.0f, at most %.0f are possible", float64(seen.Served)/took.Seconds(), float64(slow.limit)/slow.latency.Seconds())
+		table.Row("calls/s", "%.0f, at most %.0f are possible", float64(seen.Served)/took.Seconds(), float64(slow.limit)/slow.latency.Seconds())
 	}
-	row("waits", "%v", waited)
+	table.Row("waits", "%v", waited)
 	for i, r := range results {
-		row(fmt.Sprintf("process %d", i+1), "%d served", r.Served)
+		table.Row(fmt.Sprintf("process %d", i+1), "%d served", r.Served)
 	}
-	switch total := len(jobs) * jobs[0].Callers * jobs[0].Calls; {
-	case ctx.Err() != nil:
-		return errors.New("interrupted")
-	case jobs[0].Unsafe:
+	switch total := len(results) * *callers * *calls; {
+	case *unsafe:
 		return nil
 	case seen.Most > slow.limit || seen.Refused > 0:
 		return fmt.Errorf("the semaphore did not hold: %d calls at once, %d refused", seen.Most, seen.Refused)

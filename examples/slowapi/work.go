@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"sync"
 	"time"
@@ -10,7 +9,6 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/examples/internal/fleet"
 	"github.com/holdfast-go/holdfast/examples/internal/group"
-	"github.com/holdfast-go/holdfast/examples/internal/server"
 	"github.com/holdfast-go/holdfast/examples/internal/waits"
 )
 
@@ -22,28 +20,11 @@ type result struct {
 }
 
 // work is what each process does.
-func work(ctx context.Context, j job, ready func() error) (result, error) {
-	rdb, err := server.Connect(j.Addr)
-	if err != nil {
-		return result{}, err
-	}
-	defer rdb.Close()
-	client, err := holdfast.New(rdb, holdfast.Label(fmt.Sprintf("worker-%d", j.Process)))
-	if err != nil {
-		return result{}, err
-	}
-	defer fleet.Close(client)
-	w := &worker{job: j, slots: client.Semaphore(j.Name, j.Limit)}
-
-	if err := ready(); err != nil {
-		return result{}, err
-	}
+func work(ctx context.Context, p *fleet.Process, j job) (result, error) {
+	w := &worker{job: j, slots: p.Client.Semaphore(j.Name, j.Limit)}
 	began := time.Now()
-	err = group.Each(ctx, j.Callers, func(ctx context.Context, _ int) error { return w.caller(ctx) })
+	err := group.Each(ctx, j.Callers, func(ctx context.Context, _ int) error { return w.caller(ctx) })
 	w.result.Took = time.Since(began)
-	if ctx.Err() != nil {
-		err = nil // interrupted: what was done until then counts
-	}
 	return w.result, err
 }
 

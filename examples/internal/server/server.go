@@ -5,57 +5,103 @@ package server
 import (
 	"context"
 	"crypto/rand"
+	"errors"
+	"flag"
 	"fmt"
 	"net/url"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
+	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
+
+	"github.com/holdfast-go/holdfast"
 )
 
 // Server is the Redis that an example runs on.
 type Server struct {
-	Addr     string // for Connect, also in other processes
+	Addr     string        // for Connect, also in other processes
+	Redis    *redis.Client // of this process; ends with the server
 	embedded *miniredis.Miniredis
+	clients  []*holdfast.Client
+}
+
+// Main is the main function of an example. It parses the flags and calls run with a server, and with a context that an
+// interrupt ends. An error is printed and makes the exit status 1.
+func Main(name string, run func(ctx context.Context, s *Server) error) {
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := serve(ctx, run)
+	if ctx.Err() != nil {
+		err = errors.New("interrupted")
+	}
+	stop()
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
+		os.Exit(1)
+	}
+}
+
+func serve(ctx context.Context, run func(ctx context.Context, s *Server) error) error {
+	if flag.NArg() > 0 {
+		return fmt.Errorf("unexpected argument %q", flag.Arg(0))
+	}
+	s, err := Start(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	return run(ctx, s)
 }
 
 // Start returns the server at REDIS_ADDR, which is host:port or a redis:// URL, or starts one on the loopback
 // interface if the variable is not set. It makes sure that the server answers.
 func Start(ctx context.Context) (*Server, error) {
-	if addr := os.Getenv("REDIS_ADDR"); addr != "" {
-		s := &Server{Addr: addr}
-		if err := s.ping(ctx); err != nil {
-			return nil, err
+	s := &Server{Addr: os.Getenv("REDIS_ADDR")}
+	if s.Addr == "" {
+		mini, err := miniredis.Run()
+		if err != nil {
+			return nil, fmt.Errorf("start the embedded server: %w", err)
 		}
-		return s, nil
+		mini.ClockTTL(true) // without it keys never expire
+		s.Addr, s.embedded = mini.Addr(), mini
 	}
-	mini, err := miniredis.Run()
-	if err != nil {
-		return nil, fmt.Errorf("start the embedded server: %w", err)
+	var err error
+	if s.Redis, err = Connect(s.Addr); err != nil {
+		return nil, err
 	}
-	mini.ClockTTL(true) // without it keys never expire
-	return &Server{Addr: mini.Addr(), embedded: mini}, nil
+	if err := s.Redis.Ping(ctx).Err(); err != nil {
+		s.Close()
+		return nil, fmt.Errorf("%v does not answer: %w", s, err)
+	}
+	return s, nil
 }
 
-func (s *Server) ping(ctx context.Context) error {
-	rdb, err := Connect(s.Addr)
-	if err != nil {
-		return err
-	}
-	defer rdb.Close()
-	if err := rdb.Ping(ctx).Err(); err != nil {
-		return fmt.Errorf("%v does not answer: %w", s, err)
-	}
-	return nil
-}
-
-// Close stops the server if it is the embedded one.
+// Close closes the clients and the connections, and stops the server if it is the embedded one.
 func (s *Server) Close() {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second) // a fresh one: that of the run may be over
+	defer cancel()
+	for _, client := range s.clients {
+		_ = client.Close(ctx)
+	}
+	_ = s.Redis.Close()
 	if s.embedded != nil {
 		s.embedded.Close()
 	}
+}
+
+// Client returns what a service has that runs in this process: a holdfast client of its own. Two of them are strangers
+// to each other, like those of two processes. It ends with the server.
+func (s *Server) Client(label string) (*holdfast.Client, error) {
+	client, err := holdfast.New(s.Redis, holdfast.Label(label))
+	if err == nil {
+		s.clients = append(s.clients, client)
+	}
+	return client, err
 }
 
 // String describes the server for a headline, without the password that a URL may have.
