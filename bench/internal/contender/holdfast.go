@@ -34,7 +34,8 @@ func (u unordered) Unlock() error                  { return u.h.Unlock() }
 // openHoldfast makes a client; its clients of go-redis are its own, as those of the peers are.
 func openHoldfast(c Config) (*holdfast.Client, func(), error) {
 	rdb := goRedis(c)
-	client, err := holdfast.New(rdb, holdfast.Defaults(holdfast.Lease(c.Lease)))
+	// By default the label is the host's name, which has no place in a report.
+	client, err := holdfast.New(rdb, holdfast.Label("bench"), holdfast.Defaults(holdfast.Lease(c.Lease)))
 	if err != nil {
 		return nil, nil, err
 	}

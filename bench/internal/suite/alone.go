@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -35,12 +36,15 @@ var (
 // manyGoroutines keep the server busy, whose caches then are warm.
 const manyGoroutines = 64
 
-func (r *runner) alone(srv *server.Server) error {
+func (r *runner) alone(ctx context.Context, srv *server.Server) error {
 	_, cpu, err := cores()
 	if err != nil {
 		return err
 	}
 	for round := range r.Rounds {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		if err := r.blocks(srv, cpu, round); err != nil {
 			return err
 		}

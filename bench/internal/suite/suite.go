@@ -85,7 +85,7 @@ func Run(ctx context.Context, s Settings) (result.Set, string, error) {
 func (r *runner) mode(ctx context.Context, srv *server.Server, mode string) error {
 	switch mode {
 	case "a":
-		return r.alone(srv)
+		return r.alone(ctx, srv)
 	case "h":
 		return r.holds(ctx, srv)
 	case "i":
@@ -100,6 +100,9 @@ func (r *runner) mode(ctx context.Context, srv *server.Server, mode string) erro
 	for round := range r.Rounds {
 		for _, c := range cases {
 			for _, contender := range r.shuffled(c.contenders) {
+				if ctx.Err() != nil {
+					return ctx.Err()
+				}
 				r.add(r.slice(ctx, srv, c, contender, round))
 			}
 		}
