@@ -20,6 +20,10 @@ import (
 // maxBatch is how many renewals leave in one write: more gain nothing and delay the rest.
 const maxBatch = 100
 
+// gather is the part of a lease by which a renewal may leave early to share a write with others: with many holds
+// there is always one due.
+const gather = 300
+
 // nap is how long the watchdog sleeps at most while it minds anything.
 const nap = time.Second
 
@@ -58,6 +62,7 @@ type Watch struct {
 	renewAt  tenure.Instant // zero: not to be renewed
 	failures int            // in a row
 	set      bool           // it has its full lease: a fixed one is only looked after from then on
+	again    bool           // an attempt was made and not answered yet, or failed
 }
 
 // New returns a watchdog. It starts its goroutine with the first tenure. warn logs, and limits how often. told is called with
@@ -160,6 +165,7 @@ func (w *Watchdog) placeLocked(v *Watch) {
 	if v.index < 0 {
 		heap.Push(&w.watches, v)
 	} else {
+		w.watches[v.index].at = v.at
 		heap.Fix(&w.watches, v.index)
 	}
 	if v.index == 0 && w.asleep.After(v.at) {
@@ -189,32 +195,39 @@ func (w *Watchdog) run() {
 func (w *Watchdog) look() time.Duration {
 	var due []*Watch
 	var over []*tenure.Tenure
-	next := time.Hour
+	now, next := tenure.Now(), time.Hour
 	w.mu.Lock()
 	w.asleep = tenure.Instant{} // what is placed meanwhile is seen below
+minding:
 	for len(w.watches) > 0 {
-		v := w.watches[0]
-		if next = v.at.Until(); next > 0 {
+		v := w.watches[0].watch
+		early := v.tenure.Terms.Lease / gather
+		if v.again {
+			early = 0
+		}
+		if next = v.at.Sub(now); next > early {
 			break
 		}
 		switch {
-		case v.tenure.Deadline().Until() <= 0:
+		case !v.tenure.Deadline().After(now):
 			heap.Pop(&w.watches)
 			over = append(over, v.tenure)
-		case !v.renewAt.IsZero() && v.renewAt.Until() <= 0:
+		case !v.renewAt.IsZero() && v.renewAt.Sub(now) <= early:
 			due = append(due, v)
 			// An attempt that gives no answer in this time is tried again beside it.
-			v.renewAt = tenure.Now().Add(soon(v.tenure, v.tenure.Terms.Lease/10))
+			v.renewAt, v.again = now.Add(soon(v.tenure, now, v.tenure.Terms.Lease/10)), true
 			w.placeLocked(v)
-		default: // prolonged meanwhile
+		case next <= 0: // prolonged meanwhile
 			w.placeLocked(v)
+		default: // its deadline is near
+			break minding
 		}
 		next = time.Hour
 	}
 	if len(w.watches) > 0 && tenure.SeesSuspends() {
 		next = min(next, nap) // the timer stands still while the machine is suspended: look again soon afterwards
 	}
-	until := tenure.Now().Add(next)
+	until := now.Add(next)
 	w.asleep = until
 	w.mu.Unlock()
 	for _, t := range over {
@@ -308,22 +321,23 @@ func (w *Watchdog) answered(v *Watch, sent tenure.Instant, a scripts.Renewed, f 
 	case v.index == removed || v.index < 0:
 		return
 	case f != nil:
-		v.renewAt = tenure.Now().Add(soon(t, backoff(v.failures, t.Terms.Lease)))
+		now := tenure.Now()
+		v.renewAt = now.Add(soon(t, now, backoff(v.failures, t.Terms.Lease)))
 		v.failures++
 	default:
-		v.renewAt, v.failures, v.set = sent.Add(pause(t.Terms.Lease)), 0, true
+		v.renewAt, v.failures, v.set, v.again = sent.Add(pause(t.Terms.Lease)), 0, true, false
 	}
 	w.placeLocked(v)
 }
 
 // soon shortens a pause between two attempts so that a few more fit in before the deadline: a claim is short.
-func soon(t *tenure.Tenure, d time.Duration) time.Duration {
-	return min(d, max(t.Deadline().Until()/5, 10*time.Millisecond))
+func soon(t *tenure.Tenure, now tenure.Instant, d time.Duration) time.Duration {
+	return min(d, max(t.Deadline().Sub(now)/5, 10*time.Millisecond))
 }
 
 // pause is the time between two renewals: a third of the lease, jittered only earlier.
 func pause(lease time.Duration) time.Duration {
-	return time.Duration(float64(lease/3) * (0.8 + 0.2*rand.Float64()))
+	return time.Duration(float64(lease/3) * (0.9 + 0.1*rand.Float64()))
 }
 
 // backoff is the time until a failed renewal is tried again: none at first, then from 50 ms to a thirtieth of the lease.
@@ -337,24 +351,33 @@ func backoff(failures int, lease time.Duration) time.Duration {
 const removed = -2 // index of a watch that must not come back
 
 // queue is a heap of watches, the earliest first.
-type queue []*Watch
+type queue []place
+
+// place has a copy of its watch's instant: with many holds the watches themselves are in no cache.
+type place struct {
+	at    tenure.Instant
+	watch *Watch
+}
 
 func (q queue) Len() int           { return len(q) }
 func (q queue) Less(i, j int) bool { return q[j].at.After(q[i].at) }
-func (q queue) Swap(i, j int)      { q[i], q[j] = q[j], q[i]; q[i].index, q[j].index = i, j }
+func (q queue) Swap(i, j int) {
+	q[i], q[j] = q[j], q[i]
+	q[i].watch.index, q[j].watch.index = i, j
+}
 
 // Push implements heap.Interface.
 func (q *queue) Push(x any) {
 	v := x.(*Watch)
 	v.index = len(*q)
-	*q = append(*q, v)
+	*q = append(*q, place{v.at, v})
 }
 
 // Pop implements heap.Interface.
 func (q *queue) Pop() any {
 	old := *q
-	v := old[len(old)-1]
-	old[len(old)-1] = nil
+	v := old[len(old)-1].watch
+	old[len(old)-1] = place{}
 	*q = old[:len(old)-1]
 	v.index = -1
 	return v

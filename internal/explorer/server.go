@@ -72,7 +72,7 @@ func (s *Server) do(args []string) (any, error) {
 	case "PTTL":
 		return s.ttl(), nil
 	case "PEXPIRE":
-		return s.expire(args[2])
+		return s.expire(args[2], len(args) > 3 && args[3] == "GT")
 	case "PUBLISH":
 		s.Published = append(s.Published, Message{args[1], args[2]})
 		return int64(0), nil
@@ -160,12 +160,13 @@ func (s *Server) ttl() int64 {
 	return s.ExpiresAt - s.now()
 }
 
-func (s *Server) expire(millis string) (any, error) {
+// expire is PEXPIRE, with GT if only a later end is to count; none is later than any.
+func (s *Server) expire(millis string, later bool) (any, error) {
 	ttl, err := strconv.ParseInt(millis, 10, 64)
 	if err != nil {
 		return nil, errors.New("ERR value is not an integer or out of range")
 	}
-	if len(s.Fields) == 0 {
+	if len(s.Fields) == 0 || later && (s.ExpiresAt == 0 || s.ExpiresAt >= s.now()+ttl) {
 		return int64(0), nil
 	}
 	if ttl <= 0 {

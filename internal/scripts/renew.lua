@@ -17,21 +17,22 @@ if not (lease and token and depth and depth >= 1 and lease >= 100 and lease <= D
 end
 
 local time = redis.call('TIME')
-local now = math.floor((tonumber(time[1]) * 1000000 + tonumber(time[2])) / 1000)
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local fields = redis.call('HMGET', KEYS[1], 'v', 'h:' .. owner, 'seq', 'q')
 if fields[1] ~= '1' and (fields[1] or redis.call('EXISTS', KEYS[1]) == 1) then
   return redis.error_reply('HFVERSION the key has protocol version ' .. (fields[1] or 'none') .. ', this client speaks version 1')
 end
 local w, deadline, mine = string.match(fields[2] or '', '^(%d+) %d+ (%d+) (%d+)$')
-if not w or tonumber(deadline) <= now then return '0' end
+if not w or deadline + 0 <= now then return '0' end
 
--- A full memory never refuses PEXPIRE, and lets what follows it through.
-local ttl = redis.call('PTTL', KEYS[1])
-if ttl == -1 then ttl = DAY + SLACK end
-redis.call('PEXPIRE', KEYS[1], math.max(ttl, lease + SLACK))
-deadline = math.max(tonumber(deadline), now + lease)
-redis.call('HSET', KEYS[1], 'h:' .. owner, w .. ' ' .. ARGV[4] .. ' ' .. string.format('%.0f', deadline) .. ' ' .. mine)
+-- A full memory never refuses PEXPIRE, and lets what follows it through. GT: never sooner than now; a key without an end,
+-- somebody's PERSIST, counts as one that ends later than any.
+if redis.call('PEXPIRE', KEYS[1], lease + SLACK, 'GT') == 0 and redis.call('PTTL', KEYS[1]) == -1 then
+  redis.call('PEXPIRE', KEYS[1], DAY + SLACK)
+end
+deadline = math.max(deadline, now + lease)
+redis.call('HSET', KEYS[1], 'h:' .. owner, w .. ' ' .. ARGV[4] .. ' ' .. deadline .. ' ' .. mine)
 if token > (tonumber(fields[3] or mine) or 0) then
   redis.call('HSET', KEYS[1], 'seq', string.format('%.0f', token))
 end
-return '1 ' .. mine .. ' ' .. string.format('%.0f', now) .. ' ' .. (fields[4] or 0)
+return '1 ' .. mine .. ' ' .. now .. ' ' .. (fields[4] or 0)
