@@ -31,6 +31,12 @@ type State = hold.State
 // Observer is told what a client does; see package hold.
 type Observer = hold.Observer
 
+// Lock tells an Observer which lock something happened to; see package hold.
+type Lock = hold.Lock
+
+// Acquisition tells an Observer how a hold was acquired; see package hold.
+type Acquisition = hold.Acquisition
+
 // Mutex is a reentrant mutual exclusion lock; see package mutex.
 type Mutex = mutex.Mutex
 
@@ -147,9 +153,10 @@ func (c *Client) resolve(options []LockOption) (*hold.Settings, error) {
 }
 
 // Close refuses new calls, wakes waiters with ErrClosed, waits for running Do functions until ctx ends, then
-// ends and releases all holds and waits for the client's goroutines, at most until ctx ends, or half a second
-// later if Do functions used it up. Use a fresh context: the one of a request or a signal is done by then. It returns an error if not everything was
-// released in time; leases end what is left. A later Close only waits for the first.
+// ends all holds with ErrClosed, also those of Do functions that still run, releases them, and waits for the client's
+// goroutines, at most until ctx ends, or half a second later if Do functions used it up. Use a fresh context: the one of
+// a request or a signal is done by then. It returns an error if not everything was released in time; leases end what is
+// left. A later Close only waits for the first.
 func (c *Client) Close(ctx context.Context) error { return c.hall.Close(ctx) }
 
 // WithoutHolds returns a context like ctx that owns nothing: acquiring with it waits like anybody, for background

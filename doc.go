@@ -22,6 +22,11 @@
 // within a third of its lease and one renewal; a resource that checks the fencing token (Hold.Token) stays safe
 // meanwhile.
 //
+// # Documents
+//
+// In docs: concepts.md (leases, fencing, re-entry), operations.md (servers, rights, sizing), reliability.md (what goes
+// wrong, and the test that shows what happens then), performance.md, protocol.md, migrating.md and faq.md.
+//
 // # Reading the source
 //
 // internal/scripts has the four Lua scripts that are the protocol; internal/turnstile the waiting; watchdog the

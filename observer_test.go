@@ -135,6 +135,11 @@ func TestAnObserverIsToldWhatHappens(t *testing.T) {
 		_ = mine.RWLock("rw").RDo(ctx, func(context.Context) error { return nil })
 	}()
 	l.wait(t, "subscribed true")
+	for state, err := mine.RWLock("rw").Inspect(ctx); len(state.Queue) == 0; state, err = mine.RWLock("rw").Inspect(ctx) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 	_ = theirs.Release(ctx)
 	<-done
 	if !l.has("acquired rw rwread pushed") && !l.has("acquired rw rwread polled") {
@@ -157,5 +162,38 @@ func TestAClientIsKnownByHostAndProcess(t *testing.T) {
 	state, err := client.Mutex("m").Inspect(ctx)
 	if err != nil || len(state.Holders) != 1 || !strings.Contains(state.Holders[0].Label, "-") || len(state.Holders[0].Label) > 19 {
 		t.Errorf("known as %+v, %v", state.Holders, err)
+	}
+}
+
+func TestAnObserverIsToldOnceOfEachReleaseAndOfALossThatItFinds(t *testing.T) {
+	server, l, ctx := holdfasttest.NewServer(t), new(log), t.Context()
+	client, err := holdfast.New(server.Redis(), holdfast.Observe(l.observer()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = client.Close(context.Background()) }()
+	held, err := client.Mutex("m").Lock(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Redis().FlushAll(ctx).Err(); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if err := held.Release(ctx); err == nil {
+			t.Error("a hold that was flushed away is released")
+		}
+	}
+	lost, released := 0, 0
+	for _, line := range l.lines {
+		switch {
+		case line == "lost m true":
+			lost++
+		case strings.HasPrefix(line, "released m true") && strings.Contains(line, holdfast.ErrLost.Error()):
+			released++
+		}
+	}
+	if lost != 1 || released != 1 {
+		t.Errorf("%d losses, %d releases: %q", lost, released, l.lines)
 	}
 }

@@ -103,10 +103,11 @@ type LockOption = hold.Option
 func Lease(d time.Duration) LockOption { return hold.Lease(d) }
 
 // FixedLease sets a lease that is not renewed, 100 ms to 24 h: the hold is lost when it has run out, unless
-// Hold.Extend is called before.
+// Hold.Extend is called before. A mutex with it is not passed on inside a client: every hold has its full lease.
 func FixedLease(d time.Duration) LockOption { return hold.FixedLease(d) }
 
-// MaxHold limits how long a hold is renewed in all, at least 100 ms: then it is lost. By default there is no limit.
+// MaxHold limits how long a hold is renewed in all, at least 100 ms: then it is lost. By default there is no limit. A
+// mutex with it is not passed on inside a client.
 func MaxHold(d time.Duration) LockOption { return hold.MaxHold(d) }
 
 // Wait limits how long an acquire waits, in addition to its context: it then fails with ErrNotAcquired. It does

@@ -81,10 +81,11 @@ func ExampleHold_Token() {
 	}
 	defer client.Close(context.Background())
 	write := redis.NewScript(`
-if tonumber(ARGV[1]) < tonumber(redis.call('HGET', KEYS[1], 'token') or '0') then
+local token, seen = ARGV[1], redis.call('HGET', KEYS[1], 'token')
+if seen and (#token < #seen or #token == #seen and token < seen) then
   return 0
 end
-redis.call('HSET', KEYS[1], 'token', ARGV[1], 'status', ARGV[2])
+redis.call('HSET', KEYS[1], 'token', token, 'status', ARGV[2])
 return 1`)
 
 	ctx := context.Background()

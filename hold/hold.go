@@ -69,6 +69,9 @@ func (h *Hold) Valid() bool { return h.Err() == nil }
 // Token returns the fencing token: greater than that of every earlier hold of this name, and the same for
 // re-entries. Hand it to what the lock protects, and have that refuse smaller ones. Among readers and semaphore holders,
 // who hold at once, it only tells the order of their grants.
+//
+// All its 64 bits count. Where numbers are doubles, as in Lua and JavaScript, compare it as text: of two the shorter one is
+// smaller, of the same length the one that sorts first.
 func (h *Hold) Token() int64 {
 	if h == nil {
 		return 0

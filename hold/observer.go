@@ -2,6 +2,7 @@ package hold
 
 import (
 	"context"
+	"strconv"
 	"time"
 )
 
@@ -15,9 +16,10 @@ type Observer struct {
 	Acquired func(ctx context.Context, l Lock, a Acquisition)
 	// NotAcquired is told when it ended without one, after what time, and why.
 	NotAcquired func(ctx context.Context, l Lock, waited time.Duration, err error)
-	// Released is told when a hold was released; err is what Release returned.
+	// Released is told once for each hold, by its first Release; err is what that returned.
 	Released func(ctx context.Context, l Lock, held time.Duration, err error)
-	// Lost is told when a tenure was lost, with all its holds, how long after it began, and why.
+	// Lost is told when a tenure was lost, with all its holds, how long after it began, and why. Each of the holds is still to
+	// be released: Released then has an error that wraps ErrLost.
 	Lost func(l Lock, held time.Duration, cause error)
 	// Renewed is told when a lease was renewed, or why an attempt failed: it is tried again until the deadline.
 	Renewed func(l Lock, err error)
@@ -64,5 +66,9 @@ const (
 
 // String returns a word for labels and logs.
 func (h How) String() string {
-	return [...]string{"at once", "pushed", "polled", "passed", "reentered"}[h]
+	words := [...]string{"at once", "pushed", "polled", "passed", "reentered"}
+	if h < 0 || int(h) >= len(words) {
+		return "How(" + strconv.Itoa(int(h)) + ")"
+	}
+	return words[h]
 }

@@ -39,7 +39,7 @@ func Lease(d time.Duration) Option {
 }
 
 // FixedLease sets a lease that is not renewed, 100 ms to 24 h: the hold is lost when it has run out, unless
-// Extend is called before.
+// Extend is called before. A mutex with it is not passed on inside a client: every hold has its full lease.
 func FixedLease(d time.Duration) Option {
 	return func(s *Settings) {
 		s.check("FixedLease", d, MinLease, MaxLease)
@@ -47,7 +47,8 @@ func FixedLease(d time.Duration) Option {
 	}
 }
 
-// MaxHold limits how long a hold is renewed in all, at least 100 ms: then it is lost. By default there is no limit.
+// MaxHold limits how long a hold is renewed in all, at least 100 ms: then it is lost. By default there is no limit. A
+// mutex with it is not passed on inside a client.
 func MaxHold(d time.Duration) Option {
 	return func(s *Settings) {
 		s.check("MaxHold", d, MinLease, 1<<63-1)

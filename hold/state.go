@@ -1,13 +1,17 @@
 package hold
 
-import "time"
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/tenure"
+)
 
 // State is what Inspect saw of a name at one moment.
 type State struct {
 	Name    string
 	Holders []Holder // oldest token first; none: the name is free
 	Queue   []Waiter // in order
-	Token   int64    // the last token given; 0 when the name is idle
+	Token   int64    // the last token that the server gave, see Holder.Token; 0 when the name is idle
 }
 
 // Held reports whether anybody holds the name.
@@ -21,8 +25,14 @@ type Holder struct {
 	Depth     int    // how many holds share the tenure
 	Weight    int64  // what it takes of the capacity
 	LeaseLeft time.Duration
-	Token     int64
+
+	// Token is that of the hold which the server granted. Holds to which a mutex was passed on since, inside of the client, have
+	// greater ones, of which the server does not know. Those of different holders compare as those of their holds do.
+	Token int64
 }
+
+// Granted returns when the hold was granted, on the server's clock, or a little later when grants came in quick succession.
+func (h Holder) Granted() time.Time { return time.UnixMicro(tenure.BaseOf(h.Token)) }
 
 // Waiter is somebody in the queue.
 type Waiter struct {

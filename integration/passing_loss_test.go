@@ -1,9 +1,12 @@
 package integration
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -274,4 +277,116 @@ func believe(ctx context.Context, m *holdfast.Mutex) (s sighting, err error) {
 	s.Deadline = monotonic() + time.Until(h.Deadline()).Nanoseconds()
 	s.Left = monotonic()
 	return s, h.Release(ctx)
+}
+
+// A fence is what a lock protects, shared by all: it refuses smaller tokens than it has seen, and remembers which tenures
+// had which.
+type fence struct {
+	mu       sync.Mutex // guards what follows
+	seen     int64
+	refused  int
+	tenures  map[string]*tenured // by owner
+	sessions int
+}
+
+// tenured is what was handed out to the holders of one tenure.
+type tenured struct {
+	owner       string
+	first, last int64 // tokens
+}
+
+func (f *fence) write(h *holdfast.Hold, owner string) {
+	token := h.Token()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.sessions++
+	if token < f.seen {
+		f.refused++
+	}
+	f.seen = max(f.seen, token)
+	if of := f.tenures[owner]; of != nil {
+		of.first, of.last = min(of.first, token), max(of.last, token)
+		return
+	}
+	if f.tenures == nil {
+		f.tenures = make(map[string]*tenured)
+	}
+	f.tenures[owner] = &tenured{owner, token, token}
+}
+
+// ownerOf is the tenure of a hold, as the server knows it.
+func ownerOf(h *holdfast.Hold) string {
+	for _, a := range h.LogValue().Group() {
+		if a.Key == "owner" {
+			return a.Value.String()
+		}
+	}
+	return ""
+}
+
+// check makes sure that each tenure's tokens are greater than all of every tenure before, whenever they were handed out.
+func (f *fence) check(t *testing.T) {
+	t.Helper()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	ordered := slices.SortedFunc(maps.Values(f.tenures), func(a, b *tenured) int { return cmp.Compare(a.first, b.first) })
+	overtaken := 0
+	for i := 1; i < len(ordered); i++ {
+		if before, after := ordered[i-1], ordered[i]; before.last >= after.first {
+			overtaken++
+			t.Errorf("tenure %s had tokens %d to %d, beside %d of tenure %s", before.owner, before.first, before.last, after.first, after.owner)
+		}
+	}
+	t.Logf("%d holds of %d tenures, %d writes refused, %d tenures overtaken", f.sessions, len(ordered), f.refused, overtaken)
+	if f.sessions < 5*len(ordered) || f.refused < 10 {
+		t.Error("this proves nothing")
+	}
+}
+
+// A client that does not know yet that its tenure is gone goes on passing it on. None of its tokens may be greater than one of
+// whoever was granted the name since.
+func TestTokensStayInOrderThoughTheServerForgets(t *testing.T) {
+	t.Parallel()
+	srv := server.Shared(t)
+	name := unique(t)
+	over, end := context.WithTimeout(context.Background(), 3*time.Second)
+	defer end()
+	ctx := within(t, 40*time.Second)
+	var f fence
+	hold := func(lock func(context.Context) (*holdfast.Hold, error)) {
+		h, err := lock(ctx)
+		if errors.Is(err, holdfast.ErrNotAcquired) {
+			return
+		}
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		f.write(h, ownerOf(h))
+		if err := h.Release(ctx); err != nil && !errors.Is(err, holdfast.ErrLost) {
+			t.Error(err)
+		}
+	}
+	var wg sync.WaitGroup
+	for range 2 {
+		m := newClient(t, srv.Client()).Mutex(name, holdfast.Lease(time.Second))
+		for range 8 {
+			wg.Go(func() {
+				for over.Err() == nil && !t.Failed() {
+					hold(m.Lock)
+				}
+			})
+		}
+	}
+	stranger, admin := newClient(t, srv.Client()).Mutex(name), srv.Client()
+	losses := 0
+	for ; over.Err() == nil && !t.Failed(); losses++ {
+		time.Sleep(time.Duration(rand.IntN(4000)) * time.Microsecond)
+		must(t, admin.Del(ctx, key(stranger)).Err())
+		hold(stranger.TryLock) // whoever passes it on then does not know
+	}
+	wg.Wait()
+	t.Logf("the server forgot %d times", losses)
+	f.check(t)
+	eventually(t, 10*time.Second, "the name is free", func() bool { return isFree(t, stranger) })
 }

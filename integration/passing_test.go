@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/integration/server"
+	"github.com/holdfast-go/holdfast/internal/tenure"
 )
 
 // The goroutines of one client pass a mutex on among themselves, without the server.
@@ -20,7 +21,7 @@ type relay struct {
 	inside atomic.Int32
 	cycles int
 	last   int64 // token of the latest hold
-	begun  int64 // of those whose token followed the one before: they were passed on
+	begun  int64 // of those that were passed on
 }
 
 // cycle is one hold of m: alone, with a greater token than every hold before, and with a Done and a Context of its own.
@@ -54,7 +55,7 @@ func (r *relay) hold(t testing.TB, h *holdfast.Hold) context.Context {
 	if h.Token() <= r.last {
 		t.Errorf("token %d after %d", h.Token(), r.last)
 	}
-	if h.Token() == r.last+1 {
+	if tenure.PassedOn(h.Token()) {
 		r.begun++
 	}
 	r.last = h.Token()

@@ -35,7 +35,7 @@ func New(hall *turnstile.Hall, name, key string, settings *hold.Settings, err er
 func (m *Mutex) Name() string { return m.request.Name }
 
 // Lock waits until the mutex is held, and keeps it until the returned hold is released or lost. ctx bounds the
-// wait, not the hold.
+// wait, not the hold; the lease never bounds the wait.
 //
 // A wait that ends returns an error that matches ctx.Err() and context.Cause(ctx) (or ErrNotAcquired for the Wait
 // option), and ErrUnavailable if Redis was failing then: transient trouble is retried until the wait ends. A

@@ -266,7 +266,7 @@ func (w *Watchdog) renew(batch []*Watch) {
 		t := v.tenure
 		depth, _ := t.Level()
 		rs[i] = scripts.Renew{
-			Key: v.key, Owner: t.Owner, Lease: t.Terms.Lease, Token: t.Last(), Depth: depth,
+			Key: v.key, Owner: t.Owner, Lease: t.Terms.Lease, Token: t.Base(), Depth: depth,
 			Acks: scripts.Acks{Replicas: t.Terms.Replicas, Timeout: t.Terms.ReplicaTimeout},
 		}
 		if w.looksOnly(v) {
@@ -313,6 +313,7 @@ func (w *Watchdog) answered(v *Watch, sent tenure.Instant, a scripts.Renewed, f 
 	case !t.Prolong(sent, t.Terms.Lease):
 		return
 	default:
+		t.Proven(a.Now)
 		w.told(t, nil)
 	}
 	w.mu.Lock()

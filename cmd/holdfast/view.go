@@ -30,9 +30,8 @@ type view struct {
 // busy reports whether somebody holds or waits: a name that has just become free may still be listed.
 func (v view) busy() bool { return v.state.Held() || len(v.state.Queue) > 0 }
 
-// heldFor tells how long a holder has held: a token is the server's time of the grant in microseconds, or a little
-// more when grants came in quick succession.
-func (v view) heldFor(h hold.Holder) time.Duration { return max(v.now.Sub(time.UnixMicro(h.Token)), 0) }
+// heldFor tells how long a holder has held.
+func (v view) heldFor(h hold.Holder) time.Duration { return max(v.now.Sub(h.Granted()), 0) }
 
 // age is how long the longest of the present holds has lasted.
 func (v view) age() time.Duration {

@@ -28,13 +28,14 @@ import (
 var unsafe = flag.Bool("unsafe", false, "write without a look at the token")
 
 // write writes a value if no later token was here: 1, else 0. Re-entries have the token of the outer hold, so equal ones
-// pass. Token and value are in one key, so that they are lost together, if at all.
+// pass. Token and value are in one key, so that they are lost together, if at all. Tokens are compared as text: a number of
+// Lua has not bits enough.
 var write = redis.NewScript(`
-local seen = tonumber(redis.call('HGET', KEYS[1], 'token') or '0')
-if tonumber(ARGV[1]) < seen then
+local token, seen = ARGV[1], redis.call('HGET', KEYS[1], 'token')
+if seen and (#token < #seen or #token == #seen and token < seen) then
   return 0
 end
-redis.call('HSET', KEYS[1], 'token', ARGV[1], 'value', ARGV[2])
+redis.call('HSET', KEYS[1], 'token', token, 'value', ARGV[2])
 return 1`)
 
 var errStale = errors.New("refused: a later holder has written")

@@ -43,7 +43,7 @@ func (w *world) checkBelief(s *state, i int, r *record) {
 
 func (w *world) checkOrphans(s *state, i int, r *record) {
 	a := &s.agents[i]
-	if a.phase == crashed {
+	if a.phase == crashed || w.scope.Orphans {
 		return
 	}
 	over := a.tenure

@@ -11,12 +11,12 @@ func (w *world) send(s *state, i int, k kind) {
 	case acquire:
 		a.polled, a.mustAsk = s.now, false
 	case release:
-		c.tomb, c.next, c.nextTenure, c.token = a.tomb, a.next, a.nextTenure, a.handed
+		c.tomb, c.next, c.nextTenure, c.token = a.tomb, a.next, a.nextTenure, baseOf(a.handed)
 		if w.scope.Bugs.PassSilent {
 			c.token = a.token
 		}
 	case renew:
-		c.token, c.depth = a.handed, a.depth
+		c.token, c.depth = baseOf(a.handed), a.depth
 	case downgrade, partial:
 		c.weight = a.weight
 	}
@@ -81,8 +81,12 @@ func (w *world) receive(s *state, i int) {
 	case acquire:
 		w.receiveAcquire(s, i, r, sentAt)
 	case reenter, renew:
-		if a.phase == holding && !r.failed {
-			w.extend(s, i, r, sentAt)
+		if a.phase != holding || r.failed || c.kind == renew && w.provenWrongly(s, i, r) {
+			return
+		}
+		w.extend(s, i, r, sentAt)
+		if c.kind == renew {
+			w.prove(s, i, r)
 		}
 	case downgrade:
 		a.retried = false
@@ -113,7 +117,7 @@ func (w *world) receiveAcquire(s *state, i int, r answer, sentAt int16) {
 			w.endTry(s, i)
 		}
 	case r.status == statusHeld:
-		w.hold(s, i, news{r.token, r.ahead, sentAt, w.scope.Agents[i].Lease})
+		w.hold(s, i, news{r.token, sentAt, w.scope.Agents[i].Lease})
 	case r.status == statusWaiting:
 		a.phase, a.ticket = waiting, r.ticket
 		if p := a.kept; p.token != 0 {
@@ -173,7 +177,6 @@ func (w *world) askAll(s *state, i int) {
 // news of a tenure, as an answer or a push tells it. The answer, or the base of the push, was asked for at sentAt.
 type news struct {
 	token         int64
-	ahead         bool
 	sentAt, lasts int16
 }
 
@@ -183,13 +186,13 @@ func (w *world) hold(s *state, i int, n news) {
 	if a.phase != trying && a.phase != waiting {
 		return
 	}
-	a.phase, a.token, a.handed, a.deadline, a.weight, a.depth = holding, n.token, n.token, n.sentAt+n.lasts, w.scope.Agents[i].Weight, 1
-	if ahead := w.scope.Agents[i].FastClock; ahead > 0 {
-		a.handed = max(n.token, millis(s.now)*1000+ahead)
+	a.phase, a.token, a.handed, a.deadline, a.weight, a.depth = holding, n.token, firstToken(n.token), n.sentAt+n.lasts, w.scope.Agents[i].Weight, 1
+	if ahead := w.scope.Agents[i].Ahead; ahead > 0 {
+		a.handed = max(a.handed, firstToken(millis(s.now)*1000+ahead))
 	}
-	a.since, a.barred = s.now, n.ahead
-	if w.scope.Bugs.PassFromAsk {
-		a.since = n.sentAt
+	a.proven = 0
+	if w.scope.Bugs.PassElapsed {
+		a.since = s.now
 	}
 	if s.now >= a.deadline {
 		w.undo(s, i)

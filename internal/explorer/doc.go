@@ -9,8 +9,10 @@
 //
 //   - who believes that it holds does, on the server, and together they hold no more than there is;
 //   - what is stored agrees with itself, outlives every deadline in it, and says what the reply said;
-//   - tokens grow, those too that a client hands out while it passes its tenure on, whether or not the server
-//     ever hears of them, waiters are served in the order of their tickets, and only the dead are passed over;
+//   - tokens grow: of two grants all tokens of the older one are smaller than all of the younger one, those too that a client
+//     hands out while it passes its tenure on, whenever that is, whether or not the server ever hears of them, and
+//     whether or not it has lost its data or was forced; only where its clock goes back they may not;
+//   - waiters are served in the order of their tickets, and only the dead are passed over;
 //   - nothing is left of an owner that is over;
 //   - from here, if nothing else goes wrong, everybody is served in bounded time and the key vanishes.
 //
@@ -18,9 +20,8 @@
 // run, how long a key outlives its last deadline) are brought down to a tick, by editing the text. Margins
 // are zero: the rules are checked to the tick.
 //
-// Not explored: clocks that run at different rates (but for the tokens of tenures that are passed on), replicas
-// and failover, more than one name. A holder that the server was made to forget, and that does not know yet, may pass
-// its tenure on beside the next one; what it hands out then is compared with nothing before it.
+// Not explored: clocks that run at different rates, replicas and failover, more than one name. That the server's clock
+// went back is seen only in tokens that are ahead of it, and in what brings them back.
 //
 //	go test ./internal/explorer                  # the beginning of every scope, and whether bugs are found
 //	go test ./internal/explorer -explore=60s     # every scope for up to a minute, or HOLDFAST_EXPLORE=60s

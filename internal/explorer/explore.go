@@ -99,7 +99,7 @@ func (s *search) exhausted() bool {
 
 // expand appends the successors of a state that were not seen before.
 func (s *search) expand(at reached, next []reached) []reached {
-	if broken := s.w.closes(at.state); broken != "" {
+	if broken := s.w.ends(at.state); broken != "" {
 		s.violated(broken, at.id, -1)
 		return nil
 	}
@@ -122,6 +122,14 @@ func (s *search) expand(at reached, next []reached) []reached {
 		s.nodes = append(s.nodes, node{at.id, uint16(move)})
 	})
 	return next
+}
+
+// ends is closes, where that is promised.
+func (w *world) ends(s *state) string {
+	if w.scope.Orphans {
+		return ""
+	}
+	return w.closes(s)
 }
 
 // violated records a violation after the state id and, if it is not -1, one more move.
@@ -160,6 +168,7 @@ func (w *world) trace(moves []int) []string {
 
 // identify brings s into its normal form.
 func (w *world) identify(s *state) (id fingerprint) {
+	w.pruneGrants(s)
 	s.normalize(w.longestClaim)
 	id, w.buffer = s.fingerprint(w.buffer)
 	return id
@@ -196,7 +205,7 @@ func (w *world) walk(random *rand.Rand, report *Report) {
 	for step := range longestWalk {
 		w.identify(s)
 		if step%8 == 0 {
-			if broken := w.closes(s); broken != "" {
+			if broken := w.ends(s); broken != "" {
 				report.Violation, report.Trace = broken, w.trace(taken)
 				return
 			}

@@ -35,7 +35,7 @@ func (w *world) believe(s *state, i int, p push) {
 		claim = w.scope.Agents[i].Lease
 	}
 	if s.now < sentAt+claim {
-		w.hold(s, i, news{p.token, isAhead(p.token, p.now), sentAt, claim})
+		w.hold(s, i, news{p.token, sentAt, claim})
 	}
 }
 

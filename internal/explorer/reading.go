@@ -19,15 +19,12 @@ func readAnswer(k kind, reply [9]int64) answer {
 	at := func(i int) int64 { return reply[i] }
 	switch k {
 	case acquire, reenter:
-		return answer{status: int8(at(0)), token: at(1), ahead: isAhead(at(1), at(2)), seq: at(3), ticket: at(6)}
+		return answer{status: int8(at(0)), token: at(1), seq: at(3), ticket: at(6)}
 	case renew:
-		return answer{status: int8(at(0)), token: at(1)}
+		return answer{status: int8(at(0)), token: at(1), now: at(2)}
 	}
 	return answer{status: int8(at(0)), seq: at(1), ticket: at(3), more: at(5) == 1}
 }
-
-// isAhead tells whether a token is ahead of the server's clock, which read now in ms.
-func isAhead(token, now int64) bool { return token > now*1000+999 }
 
 func readPushes(messages []Message) []push {
 	var pushes []push

@@ -26,6 +26,7 @@ type Scope struct {
 	Unfused    bool // every call has its sending, running and answering explored apart
 	NamesAgain bool // a repeated release names its next owner again
 	Punctual   bool // time goes on only when every waiter has polled: then no ticket may be evicted
+	Orphans    bool // a flush takes tombstones along while requests are late: what is left of an owner then is no mistake
 	Shuffled   bool // order of arrival is not promised (the server may forget it)
 
 	Bugs ClientBugs
@@ -40,8 +41,7 @@ type Agent struct {
 	Try                        bool  // makes one attempt, does not wait
 	Downgrades, Reenters       bool  // what it may do while it holds
 	Names                      bool  // its release names the client's next idle agent
-	FastClock                  int64 // µs by which the tokens it hands out locally run ahead of its own
-	Rate                       int64 // of its clock when it passes its tenure on, in percent of the server's; 0: the same
+	Ahead                      int64 // µs by which the bases that it uses are ahead of the server's clock, as after that went back
 }
 
 // ClientBugs are deliberate errors in the client's rules, for showing that the exploration finds them.
@@ -55,12 +55,14 @@ type ClientBugs struct {
 	OwnClaim        bool // the waiter takes its own lease for the length of a pushed grant
 
 	// Of passing a tenure on.
-	PassAhead   bool // tokens run ahead of the time
-	PassFromAsk bool // they count the time from the request, not from the answer
-	PassNoSlack bool // they count all of the time, not seven eighths
-	PassSame    bool // a session has the token of the one before
-	PassBarred  bool // a tenure whose token is ahead of the server's clock is passed on
-	PassLate    bool // nobody looks at the deadline
-	PassEnded   bool // the caller of an ended session may pass the tenure on once more
-	PassSilent  bool // the release does not bring the last token back
+	PassElapsed   bool // the base grows with the client's clock, by seven eighths of the time
+	PassSame      bool // a session has the token of the one before
+	PassCarry     bool // with the last number used up the base goes on
+	ProofLost     bool // a renewal that does not find the tenure is a proof
+	ProofOther    bool // one that finds another tenure of that owner is a proof
+	ProofSameTime bool // the base is the time of the renewal, not what was before
+	ProofReceipt  bool // the base is the server's time when the answer is read
+	PassLate      bool // nobody looks at the deadline
+	PassEnded     bool // the caller of an ended session may pass the tenure on once more
+	PassSilent    bool // the release does not bring the last token back
 }

@@ -29,10 +29,7 @@ func longLease(a *Agent)   { a.Lease, a.Claim = 6, 4 }
 
 func nesting(a *Agent) { a.Reenters = true }
 
-// clock has a rate in percent of the server's.
-func clock(rate int64) func(*Agent) { return func(a *Agent) { a.Rate = rate } }
-
-func fastClock(a *Agent) { a.FastClock = 250 * 1000 } // two and a half ticks
+func ahead(a *Agent) { a.Ahead = 250 * 1000 } // two and a half ticks
 
 // mutexes are n clients with one agent each.
 func mutexes(rounds ...int8) []Agent {
@@ -94,26 +91,28 @@ func Scopes() []Scope {
 		{Name: "next-semaphore-again", Agents: []Agent{with(semaphoreAgent(0, 1, 2, 1), naming), semaphoreAgent(0, 1, 2, 1)}, Ticks: 4, Late: 1, Lost: 1, Cancel: 1, LatePush: 1, NamesAgain: true},
 		{Name: "next-expired", Agents: []Agent{with(mutexAgent(0, 1), naming), mutexAgent(0, 1), mutexAgent(1, 1)}, Ticks: 4, Late: 1},
 		{Name: "next-crash", Agents: []Agent{with(mutexAgent(0, 1), naming), mutexAgent(0, 1), mutexAgent(1, 1)}, Ticks: 3, Crash: 1, Lost: 1},
-		{Name: "fast-clock-renew", Agents: []Agent{with(mutexAgent(0, 2), fastClock), mutexAgent(1, 1)}, Ticks: 4, Renew: 1, LatePush: 1},
+		{Name: "ahead-renew", Agents: []Agent{with(mutexAgent(0, 2), ahead), mutexAgent(1, 1)}, Ticks: 4, Renew: 1, LatePush: 1},
 		{Name: "pass", Agents: mutexes(1, 1), Ticks: 6, Pass: 2, Late: 1, LatePush: 1},
-		{Name: "pass-lost", Agents: mutexes(1, 2), Ticks: 4, Pass: 2, Late: 1},
+		{Name: "pass-lost", Agents: mutexes(1, 2), Ticks: 4, Pass: 2, Renew: 1, Late: 1},
 		{Name: "pass-renew", Agents: mutexes(1, 1), Ticks: 5, Pass: 2, Renew: 2, Late: 1},
+		{Name: "pass-late-renewal", Agents: mutexes(1), Ticks: 3, Pass: 2, Renew: 3, Late: 1},
 		{Name: "pass-peek", Agents: mutexes(1, 1), Ticks: 4, Pass: 2, Renew: 1, Slow: 2},
 		{Name: "pass-crash", Agents: mutexes(1, 1), Ticks: 6, Pass: 2, Renew: 1, Crash: 1},
 		{Name: "pass-forced", Agents: mutexes(1, 1), Ticks: 5, Pass: 2, Renew: 1, Force: 1, LatePush: 1},
-		{Name: "pass-slow-forced", Agents: mutexes(1, 1), Ticks: 4, Pass: 1, Slow: 1, Force: 1},
+		{Name: "pass-slow-forced", Agents: mutexes(1, 1), Ticks: 4, Pass: 1, Renew: 1, Slow: 1, Force: 1},
 		{Name: "pass-flush", Agents: mutexes(1, 1), Ticks: 4, Pass: 2, Renew: 1, Flush: 1, Lost: 1},
+		{Name: "pass-slow-flush", Agents: mutexes(1, 1), Ticks: 4, Pass: 2, Renew: 1, Flush: 1, Slow: 1},
+		{Name: "pass-late-flush", Agents: mutexes(1, 1), Ticks: 2, Pass: 1, Renew: 1, Flush: 1, Late: 1, Orphans: true},
+		{Name: "pass-flush-twice", Agents: mutexes(1, 1, 1), Ticks: 2, Pass: 2, Renew: 1, Flush: 2},
 		{Name: "pass-stall", Agents: mutexes(1, 1), Ticks: 5, Pass: 2, Stall: 1, StallTicks: 2, LatePush: 1},
 		{Name: "pass-full-memory", Agents: mutexes(1, 1), Ticks: 5, Pass: 2, Renew: 1, Full: 1},
 		{Name: "pass-cancel", Agents: mutexes(1, 1, 1), Ticks: 4, Pass: 1, Cancel: 1, LatePush: 2},
-		{Name: "pass-next", Agents: []Agent{with(mutexAgent(0, 2), naming), with(mutexAgent(0, 1), naming), mutexAgent(1, 1)}, Ticks: 4, Pass: 2, LatePush: 1},
+		{Name: "pass-next", Agents: []Agent{with(mutexAgent(0, 2), naming), with(mutexAgent(0, 1), naming), mutexAgent(1, 1)}, Ticks: 4, Pass: 2, Renew: 1, LatePush: 1},
 		{Name: "pass-next-late", Agents: []Agent{with(mutexAgent(0, 1), naming), mutexAgent(0, 1), mutexAgent(1, 1)}, Ticks: 2, Pass: 1, Late: 1, LatePush: 1},
 		{Name: "pass-next-peek", Agents: []Agent{with(mutexAgent(0, 1), naming), mutexAgent(0, 1), mutexAgent(1, 1)}, Ticks: 3, Pass: 1, Slow: 2, Renew: 1},
 		{Name: "pass-reenter", Agents: []Agent{with(mutexAgent(0, 1), nesting), mutexAgent(1, 1)}, Ticks: 4, Pass: 2, Late: 1, Slow: 1},
-		{Name: "pass-rather-fast", Agents: []Agent{with(mutexAgent(0, 1), clock(114)), mutexAgent(1, 1)}, Ticks: 5, Pass: 2, Force: 1, Crash: 1},
-		{Name: "pass-much-too-fast", Agents: []Agent{with(mutexAgent(0, 1), clock(300)), mutexAgent(1, 2)}, Ticks: 5, Pass: 2, Renew: 1, Late: 1},
-		{Name: "pass-barred", Agents: []Agent{with(mutexAgent(0, 2), fastClock), mutexAgent(1, 1)}, Ticks: 4, Pass: 1, Force: 1, LatePush: 1},
-		{Name: "fast-clock", Agents: []Agent{with(mutexAgent(0, 1), fastClock), mutexAgent(1, 2)}, Ticks: 4, Late: 1},
+		{Name: "pass-ahead", Agents: []Agent{with(mutexAgent(0, 2), ahead), mutexAgent(1, 1)}, Ticks: 4, Pass: 1, Force: 1, LatePush: 1},
+		{Name: "ahead", Agents: []Agent{with(mutexAgent(0, 1), ahead), mutexAgent(1, 2)}, Ticks: 4, Late: 1},
 	}
 }
 
@@ -127,6 +126,7 @@ func LargeScopes() []Scope {
 		{Name: "large-mixed", Agents: []Agent{mutexAgent(0, 2), with(mutexAgent(1, 2), longLease), with(mutexAgent(2, 2), once), mutexAgent(3, 2)}},
 		{Name: "large-pass", Agents: []Agent{with(mutexAgent(0, 3), naming, nesting), with(mutexAgent(0, 2), naming), with(mutexAgent(1, 3), naming), mutexAgent(2, 3)}},
 		{Name: "large-pass-forced", Agents: []Agent{with(mutexAgent(0, 3), naming), with(mutexAgent(0, 2), naming), mutexAgent(1, 3)}, Force: 1},
+		{Name: "large-pass-flush", Agents: []Agent{with(mutexAgent(0, 3), naming), with(mutexAgent(0, 2), naming), mutexAgent(1, 3)}, Flush: 2, Orphans: true},
 		{Name: "large-next", Agents: []Agent{with(mutexAgent(0, 3), naming), with(mutexAgent(0, 3), naming), with(mutexAgent(1, 3), naming), mutexAgent(1, 3)}},
 		{Name: "large-next-semaphore", Agents: []Agent{with(semaphoreAgent(0, 1, 2, 3), naming), with(semaphoreAgent(0, 1, 2, 3), naming), with(semaphoreAgent(1, 2, 2, 2), naming), semaphoreAgent(1, 1, 2, 3)}},
 	}

@@ -44,7 +44,7 @@ type call struct {
 	nextTenure int8
 	depth      int8  // that a renewal says
 	weight     int64 // that a partial release or a downgrade leaves
-	token      int64 // highest token handed out
+	token      int64 // highest base used
 }
 
 type progress uint8
@@ -58,11 +58,11 @@ const (
 // answer is what an agent needs of a script's reply.
 type answer struct {
 	failed bool // refused for lack of memory: nothing ran
-	ahead  bool // the token is ahead of the server's clock
 	status int8
 	token  int64
 	seq    int64
 	ticket int64
+	now    int64 // ms, of a renewal
 	more   bool
 }
 
@@ -95,10 +95,10 @@ type agentState struct {
 	ticket  int64 // as in the last answer
 	kept    push  // read before the answer that was awaited; its token is 0 if there is none
 
-	token    int64 // of the tenure, and of its latest session
-	handed   int64
-	since    int16 // when it learnt of the tenure
-	barred   bool  // from passing it on: its token is ahead of the server's clock
+	token    int64 // of the tenure, as the server counts
+	handed   int64 // fencing token of its latest session
+	proven   int64 // base of the next one, if it is greater
+	since    int16 // when it learnt of the tenure, where that matters
 	beside   int8  // sessions beside the latest, and whether that began after the deadline: by mistake only
 	blind    bool
 	weight   int64 // believed
@@ -153,10 +153,11 @@ type state struct {
 	beside  []flight // acquires that are not the latest of their agents
 	late    []call   // given up, may still run
 	pushes  []push
-	top     int64 // the highest token granted so far
-	brought int64 // the highest token that a client brought back
-	out     int64 // the highest token handed out to anybody
-	order   int64 // the latest token handed out to one that the server was not made to forget
+	top     int64   // the highest token granted so far
+	brought int64   // the highest token that a client brought back
+	out     int64   // the highest base of a token handed out to anybody
+	order   int64   // the latest token handed out to one that the server was not made to forget
+	grants  []int64 // tokens granted since the oldest grant by which somebody may yet hand out tokens, see pruneGrants
 	left    [budgets]int8
 	broken  string // the rule that this state breaks
 }
@@ -168,6 +169,7 @@ func (s *state) clone() *state {
 	n.late = slices.Clone(s.late)
 	n.beside = slices.Clone(s.beside)
 	n.pushes = slices.Clone(s.pushes)
+	n.grants = slices.Clone(s.grants)
 	return &n
 }
 
@@ -185,7 +187,7 @@ func (s *state) normalize(longestClaim int16) {
 			a.kept = push{}
 		}
 		if a.phase != holding {
-			a.weight, a.since, a.barred, a.beside, a.blind = 0, 0, false, 0, false
+			a.weight, a.since, a.proven, a.beside, a.blind = 0, 0, 0, 0, false
 			if a.phase != leaving {
 				a.deadline = 0
 			}
@@ -218,7 +220,8 @@ var seeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
 
 func (s *state) fingerprint(buffer []byte) (fingerprint, []byte) {
 	e := encoder(buffer[:0])
-	e.ints(int64(s.now), int64(s.key), boolean(s.full), s.top, s.brought, s.out, s.order, int64(len(s.late)), int64(len(s.pushes)), int64(len(s.bases)), int64(len(s.beside)))
+	e.ints(int64(s.now), int64(s.key), boolean(s.full), s.top, s.brought, s.out, s.order, int64(len(s.late)), int64(len(s.pushes)), int64(len(s.bases)), int64(len(s.beside)), int64(len(s.grants)))
+	e.ints(s.grants...)
 	for i := range s.agents {
 		e.agent(&s.agents[i])
 	}
@@ -273,14 +276,14 @@ func (e *encoder) push(p push) {
 func (e *encoder) agent(a *agentState) {
 	*e = append(*e, byte(a.phase), byte(a.tenure), byte(a.rounds), byte(a.progress), byte(a.depth), byte(a.next), byte(a.nextTenure))
 	e.flags(a.unanswered, a.missed, a.tomb, a.retried, a.mustAsk, a.exempt, a.out)
-	e.flags(a.barred, a.blind)
+	e.flags(a.blind)
 	e.call(a.call)
-	e.ints(int64(a.sentAt), int64(a.polled), int64(a.deadline), int64(a.since), int64(a.beside), a.ticket, a.token, a.handed, a.weight)
+	e.ints(int64(a.sentAt), int64(a.polled), int64(a.deadline), int64(a.since), int64(a.beside), a.ticket, a.token, a.handed, a.proven, a.weight)
 	e.answer(a.answer)
 	e.push(a.kept)
 }
 
 func (e *encoder) answer(a answer) {
-	e.flags(a.failed, a.more, a.ahead)
-	e.ints(int64(a.status), a.token, a.seq, a.ticket)
+	e.flags(a.failed, a.more)
+	e.ints(int64(a.status), a.token, a.seq, a.ticket, a.now)
 }

@@ -147,13 +147,13 @@ func (w *world) execute(s *state, c call) answer {
 	return o.answer
 }
 
-// noteTokens checks that tokens only grow: above every token granted, and every one that was handed out
-// locally; on a clock that is too fast for that, every one that was brought back to a key that was there to keep it.
+// noteTokens checks that tokens only grow: above every token granted, and every base of a token that was handed out
+// locally; of those ahead of the server's clock, above every one that was brought back to a key that was there to keep it.
 func (w *world) noteTokens(s *state, c call, o *outcome) {
 	if before := w.record(s); before.exists && (c.kind == release || c.kind == renew && o.answer.status == statusHeld) {
 		s.brought = max(s.brought, c.token)
 		if a := &s.agents[c.agent]; c.kind == release && o.answer.status == 1 && a.tenure == c.tenure {
-			s.brought = max(s.brought, a.handed) // whatever it said
+			s.brought = max(s.brought, baseOf(a.handed)) // whatever it said
 		}
 	}
 	if o.first == 0 {
@@ -163,6 +163,9 @@ func (w *world) noteTokens(s *state, c call, o *outcome) {
 		s.broken = fmt.Sprintf("token %d is not above %d", o.first, highest)
 	}
 	s.top = max(s.top, o.last)
+	if w.exclusive {
+		s.grants = append(s.grants, o.last) // of an exclusive name there is one in a run at most, and they grow
+	}
 }
 
 // checkEvictions: nobody's ticket may go while its client polls in time.

@@ -38,7 +38,6 @@ type Acquired struct {
 	Status  Status
 	Token   int64         // of the hold
 	Earlier bool          // the hold was given before this run of the script
-	Ahead   bool          // its token is ahead of the server's clock
 	Seq     int64         // the last token given on this name
 	ExpIn   time.Duration // until the earliest deadline among the holders; 0: unknown
 	Waiting int           // tickets in the queue
@@ -69,7 +68,7 @@ func acquired(reply string, f *Failure) (Acquired, *Failure) {
 		r[3] = r[1]
 	}
 	return Acquired{
-		Status: Status(r[0]), Token: r[1], Earlier: r[1] < r[2]*1000, Ahead: r[2] > 0 && r[1] > r[2]*1000+999, Seq: r[3], ExpIn: time.Duration(r[4]) * time.Millisecond,
+		Status: Status(r[0]), Token: r[1], Earlier: r[1] < r[2]*1000, Seq: r[3], ExpIn: time.Duration(r[4]) * time.Millisecond,
 		Waiting: int(r[5]), Ticket: r[6], Head: r[7] == 0, More: r[8] == 1,
 	}, nil
 }
@@ -110,7 +109,7 @@ type Release struct {
 	Depth      int           // what is left; 0 ends the hold or the wait
 	Weight     int64         // what is left with Depth > 0
 	Tomb       time.Duration // how long later requests of the owner are refused
-	Token      int64         // the highest that the hold handed out
+	Token      int64         // the highest base of a token that the hold handed out
 	Force      bool          // remove every holder
 	Next       *Acquire      // the client's next waiter, queued if this very run ended the hold
 }
@@ -167,7 +166,7 @@ func (c *Caller) Release(ctx context.Context, r Release) (Released, *Failure) {
 type Renew struct {
 	Key, Owner string
 	Lease      time.Duration
-	Token      int64 // the highest that the hold handed out
+	Token      int64 // the highest base of a token that the hold handed out
 	Depth      int
 	Acks       Acks // fewer are a failure
 }
@@ -175,8 +174,9 @@ type Renew struct {
 // Renewed is its answer.
 type Renewed struct {
 	Held    bool
-	Token   int64
-	Waiting int
+	Token   int64 // as the server gave it
+	Now     int64 // the server's clock in ms
+	Waiting int   // tickets in the queue
 }
 
 func renewal(r *Renew) *call {
@@ -193,7 +193,7 @@ func renewed(reply string, f *Failure) (Renewed, *Failure) {
 	if f != nil {
 		return Renewed{}, f
 	}
-	return Renewed{Held: r[0] == 1, Token: r[1], Waiting: int(r[3])}, nil
+	return Renewed{Held: r[0] == 1, Token: r[1], Now: r[2], Waiting: int(r[3])}, nil
 }
 
 // RenewAll makes one attempt for each, in one write, over connections that users' blocking commands do not use up.

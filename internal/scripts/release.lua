@@ -5,7 +5,7 @@
 -- ARGV[2]  depth that is left, 0 to end the hold or to leave the queue
 -- ARGV[3]  weight that is left when depth > 0; never raises the weight
 -- ARGV[4]  ms for which later requests of this owner are refused; 0: none can come
--- ARGV[5]  highest token that the hold handed out
+-- ARGV[5]  highest base of a token that the hold handed out
 -- ARGV[6]  prefix of the inbox channels
 -- ARGV[7]  1: remove every holder and tell its client
 -- ARGV[8]  owner, weight, capacity, claim in ms and window in ms (ARGV[8] to ARGV[12]) of the client's next

@@ -4,7 +4,7 @@
 -- KEYS[1]  hash of the name
 -- ARGV[1]  owner, "<client id>:<n>"
 -- ARGV[2]  lease in ms, 100 to 86400000
--- ARGV[3]  highest token that the hold handed out
+-- ARGV[3]  highest base of a token that the hold handed out
 -- ARGV[4]  depth
 --
 -- Returns the numbers "1 token now waiting" (now in ms), or "0" when the owner does not hold.

@@ -1,6 +1,9 @@
 package tenure
 
-import "time"
+import (
+	"sync/atomic"
+	"time"
+)
 
 // Share is one hold's part of a tenure. It ends when it leaves or with the tenure. Safe for concurrent use.
 type Share struct {
@@ -8,6 +11,7 @@ type Share struct {
 	weight int64
 	token  int64
 	since  Instant
+	told   atomic.Bool
 
 	// Guarded by the tenure's mutex.
 	next     *Share // of the shares that last
@@ -108,7 +112,7 @@ func (s *Share) Join(weight int64) (*Share, error) {
 		return nil, ErrUpgrade
 	}
 	joined := new(Share)
-	t.addLocked(joined, weight, Now())
+	t.addLocked(joined, weight, s.token, Now())
 	return joined, nil
 }
 
@@ -117,6 +121,9 @@ func (s *Share) Token() int64 { return s.token }
 
 // Weight returns what the share asked for.
 func (s *Share) Weight() int64 { return s.weight }
+
+// Tell reports whether an observer is yet to be told of the share's release; once.
+func (s *Share) Tell() bool { return !s.told.Swap(true) }
 
 // Since returns when the share began, as its client knows it.
 func (s *Share) Since() Instant { return s.since }
@@ -130,7 +137,7 @@ func (s *Share) Leave() (depth int, weight int64, err error) {
 }
 
 // Pass is Leave, but where that would end the tenure a new session begins instead, with the share that is returned, if the
-// tenure lasts for another need. Nil: as after Leave.
+// tenure lasts for another need and has a token for it. Nil: as after Leave.
 func (s *Share) Pass(need time.Duration) (next *Share, depth int, weight int64, err error) {
 	return s.leave(need)
 }
@@ -146,12 +153,13 @@ func (s *Share) leave(need time.Duration) (next *Share, depth int, weight int64,
 	s.err = ErrReleased
 	t.removeLocked(s)
 	depth, weight = t.levelLocked()
+	token, more := t.nextLocked()
 	switch {
 	case depth > 0:
-	case need > 0 && t.deadline.Sub(now) >= need && t.last < t.boundLocked(now):
-		t.last++
+	case need > 0 && t.deadline.Sub(now) >= need && more:
+		t.last = token
 		next = new(Share)
-		t.addLocked(next, s.weight, now)
+		t.addLocked(next, s.weight, token, now)
 	default:
 		t.cause = s.err
 	}
@@ -161,15 +169,6 @@ func (s *Share) leave(need time.Duration) (next *Share, depth int, weight int64,
 		s.announce()
 	}
 	return next, depth, weight, nil
-}
-
-// boundLocked is what the token of a session must not exceed. The server may give its next token at any moment, by its own
-// clock: a token handed out here must be smaller. The tenure's token was the server's µs when it was given, which
-// was before the client knew of it, and a clock that is an eighth too fast is allowed for. The server's next
-// token is greater than this bound even if it never hears of the tokens handed out.
-func (t *Tenure) boundLocked(now Instant) int64 {
-	us := now.Sub(t.since).Microseconds()
-	return t.token + us - us/8
 }
 
 func (t *Tenure) removeLocked(s *Share) {

@@ -29,7 +29,7 @@ type Tenure struct {
 	Owner string // its identity at the server, "<client id>:<n>"
 	Terms *Terms // not changed any more
 
-	token int64   // the server's
+	token int64   // as the server counts
 	since Instant // when the client knew of it
 	limit Instant // the end set by MaxHold; zero: none
 	onEnd Ender
@@ -37,6 +37,7 @@ type Tenure struct {
 	mu       sync.Mutex // guards what follows, and every share
 	deadline Instant
 	last     int64  // token of the latest session
+	proven   int64  // base of the next one, if it is greater; see Proven
 	first    *Share // of the shares that last
 	cause    error  // set once, when the tenure ended
 	renewErr error
@@ -54,21 +55,38 @@ func New(name, owner string, terms *Terms, token int64, since, deadline Instant,
 
 // Init is New for a tenure that is part of something else.
 func (t *Tenure) Init(name, owner string, terms *Terms, token int64, since, deadline Instant, onEnd Ender) {
-	t.Name, t.Owner, t.Terms, t.token, t.last, t.since, t.deadline, t.onEnd = name, owner, terms, token, token, since, deadline, onEnd
+	t.Name, t.Owner, t.Terms, t.token, t.last, t.since, t.deadline, t.onEnd = name, owner, terms, token, FirstToken(token), since, deadline, onEnd
 	if terms.MaxHold > 0 {
 		t.limit = since.Add(terms.MaxHold)
 		t.deadline = Earlier(t.deadline, t.limit)
 	}
 }
 
-// Token returns the token that the server gave.
+// Token returns the token that the server gave, as it counts them.
 func (t *Tenure) Token() int64 { return t.token }
 
-// Last returns the highest token handed out, which renewals and the release carry back to the server.
-func (t *Tenure) Last() int64 {
+// Base returns the highest base of a token handed out. Renewals and the release carry it back to the server: it may be
+// all that is left of the server's clock, should that go back.
+func (t *Tenure) Base() int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.last
+	return BaseOf(t.last)
+}
+
+// Proven takes in that the server knew the tenure, by its token, when its clock read now, in ms. The next grant may be made
+// while it still reads the same.
+func (t *Tenure) Proven(nowMillis int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.cause == nil && !t.pastLocked(Now()) {
+		t.proven = max(t.proven, nowMillis*1000-1)
+	}
+}
+
+// nextLocked returns the token of the next session; false when there is none before the next proof.
+func (t *Tenure) nextLocked() (token int64, ok bool) {
+	token = max(t.last, FirstToken(t.proven)) + 1
+	return token, PassedOn(token)
 }
 
 // Keeper returns who is told of its end.
@@ -191,12 +209,12 @@ func (t *Tenure) Begin(s *Share, weight int64) error {
 	if t.cause != nil {
 		return InLock(t.Name, t.cause)
 	}
-	t.addLocked(s, weight, t.since)
+	t.addLocked(s, weight, t.last, t.since)
 	return nil
 }
 
-func (t *Tenure) addLocked(s *Share, weight int64, since Instant) {
-	s.tenure, s.weight, s.token, s.since, s.next = t, weight, t.last, since, t.first
+func (t *Tenure) addLocked(s *Share, weight, token int64, since Instant) {
+	s.tenure, s.weight, s.token, s.since, s.next = t, weight, token, since, t.first
 	t.first = s
 }
 

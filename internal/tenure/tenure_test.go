@@ -2,6 +2,7 @@ package tenure_test
 
 import (
 	"errors"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -170,7 +171,7 @@ func TestASessionThatHasEndedCannotBeJoined(t *testing.T) {
 		first := join(t, of, 1)
 		time.Sleep(time.Millisecond)
 		second, depth, _, err := first.Pass(time.Minute)
-		if second == nil || depth != 0 || err != nil || second.Token() <= first.Token() || of.Last() != second.Token() {
+		if second == nil || depth != 0 || err != nil || second.Token() != first.Token()+1 || of.Base() != of.Token() {
 			t.Fatalf("passing on gives %v, depth %d, %v", second, depth, err)
 		}
 		if _, err := first.Join(1); !errors.Is(err, tenure.ErrReleased) {
@@ -185,25 +186,115 @@ func TestASessionThatHasEndedCannotBeJoined(t *testing.T) {
 	})
 }
 
-func TestATenureIsPassedOnOnlyWhileTokensAndTimeAreLeft(t *testing.T) {
+func TestATenureIsNotPassedOnShortlyBeforeItsDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		of := lasting(time.Hour, tenure.Terms{Lease: time.Hour}, nil)
-		s := join(t, of, 1)
-		time.Sleep(8 * time.Microsecond) // tokens 8 to 14
-		for range 7 {
-			if s, _, _, _ = s.Pass(time.Minute); s == nil {
-				t.Fatal("not passed on within the time that has passed")
-			}
-		}
-		if next, _, _, err := s.Pass(time.Minute); next != nil || err != nil || of.Alive() {
-			t.Errorf("passed on ahead of time: %v, %v, alive %v", next, err, of.Alive())
-		}
 		late := join(t, lasting(time.Minute, tenure.Terms{Lease: time.Minute}, nil), 1)
 		time.Sleep(time.Second)
 		if next, _, _, err := late.Pass(time.Minute); next != nil || err != nil {
 			t.Errorf("passed on shortly before its deadline: %v, %v", next, err)
 		}
 	})
+}
+
+// passes passes a tenure on as often as it goes, and returns the last token.
+func passes(t *testing.T, s *tenure.Share) (n int, last int64) {
+	t.Helper()
+	for last = s.Token(); ; n++ {
+		next, _, _, err := s.Pass(time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if next == nil {
+			return n, last
+		}
+		if next.Token() <= last || !tenure.PassedOn(next.Token()) {
+			t.Fatalf("token %d after %d", next.Token(), last)
+		}
+		s, last = next, next.Token()
+	}
+}
+
+func TestATenureIsPassedOnUntilItsTokensAreUsedUp(t *testing.T) {
+	of := lasting(time.Hour, tenure.Terms{Lease: time.Hour}, nil)
+	first := join(t, of, 1)
+	if first.Token() != tenure.FirstToken(7) || tenure.PassedOn(first.Token()) {
+		t.Errorf("the first session has token %d", first.Token())
+	}
+	n, last := passes(t, first)
+	if n != 1023 || last != tenure.FirstToken(8)-1 || of.Base() != 7 || of.Alive() {
+		t.Errorf("passed on %d times, to token %d, base %d, alive %t", n, last, of.Base(), of.Alive())
+	}
+}
+
+func TestAProofGivesNewTokens(t *testing.T) {
+	for name, c := range map[string]struct {
+		before int     // sessions passed on before the proofs
+		proofs []int64 // ms
+		base   int64   // of the next session
+	}{
+		"none":                 {0, nil, 7},
+		"at once":              {0, []int64{5}, 4999},
+		"after some":           {10, []int64{5}, 4999},
+		"before the last":      {1022, []int64{5}, 4999},
+		"when all are used up": {1023, []int64{5}, 4999},
+		"out of order":         {3, []int64{6, 5}, 5999},
+		"twice":                {3, []int64{5, 6}, 5999},
+		"a clock gone back":    {3, []int64{0}, 7},
+	} {
+		t.Run(name, func(t *testing.T) {
+			of := lasting(time.Hour, tenure.Terms{Lease: time.Hour}, nil)
+			s := join(t, of, 1)
+			for range c.before {
+				s, _, _, _ = s.Pass(time.Minute)
+			}
+			before := s.Token()
+			for _, now := range c.proofs {
+				of.Proven(now)
+			}
+			if of.Base() != 7 {
+				t.Errorf("the base is %d before anybody has a token of it", of.Base())
+			}
+			if again, err := s.Join(1); err != nil || again.Token() != before {
+				t.Errorf("a re-entry has token %d, %v", again.Token(), err)
+			} else if _, _, err := again.Leave(); err != nil {
+				t.Error(err)
+			}
+			next, _, _, err := s.Pass(time.Minute)
+			if next == nil || err != nil {
+				t.Fatalf("not passed on: %v", err)
+			}
+			if next.Token() <= before || tenure.BaseOf(next.Token()) != c.base || of.Base() != c.base || !tenure.PassedOn(next.Token()) {
+				t.Errorf("token %d, base %d, after %d", next.Token(), of.Base(), before)
+			}
+			if n, _ := passes(t, next); c.base != 7 && n != 1022 {
+				t.Errorf("passed on %d times after the proof's first session", n)
+			}
+		})
+	}
+}
+
+// What somebody else may have been granted since: a proof that comes after the end is none.
+func TestAProofOfWhatHasEndedCountsForNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		of := lasting(time.Second, tenure.Terms{Lease: time.Second}, nil)
+		s := join(t, of, 1)
+		time.Sleep(time.Second)
+		of.Proven(5)
+		if next, _, _, err := s.Pass(0); next != nil || !errors.Is(err, tenure.ErrLost) || of.Base() != 7 {
+			t.Errorf("%v, %v, base %d", next, err, of.Base())
+		}
+	})
+}
+
+func TestTokensFitIntoSixtyFourBits(t *testing.T) {
+	for _, at := range []time.Time{time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2255, 1, 1, 0, 0, 0, 0, time.UTC)} {
+		if text := strconv.FormatInt(tenure.FirstToken(at.UnixMicro()), 10); len(text) != 19 || text[0] == '-' {
+			t.Errorf("the token of %v is %s", at, text)
+		}
+	}
+	if token := tenure.FirstToken(1<<63 - 1); token <= 0 { // of a damaged hash
+		t.Errorf("the token of what the server cannot count is %d", token)
+	}
 }
 
 func TestDoneIsClosedOnceHoweverManyAsk(t *testing.T) {

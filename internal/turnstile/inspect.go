@@ -96,7 +96,7 @@ func (h *Hall) usable(ctx context.Context, r *Request) error {
 
 // state reads the fields of a name's hash as the scripts would at that moment.
 func state(name string, now int64, fields map[string]string) hold.State {
-	s := hold.State{Name: name, Token: integer(fields["seq"])}
+	s := hold.State{Name: name, Token: tenure.FirstToken(integer(fields["seq"]))}
 	vt := now
 	if lt := integer(fields["lt"]); lt > 0 && integer(fields["q"]) > 0 {
 		vt = integer(fields["vt"]) + min(max(now-lt, 0), clockStep)
@@ -114,7 +114,7 @@ func state(name string, now int64, fields map[string]string) hold.State {
 			client, label := clientOf(owner)
 			s.Holders = append(s.Holders, hold.Holder{
 				Owner: owner, Client: client, Label: label, Weight: v[0], Depth: int(v[1]),
-				LeaseLeft: time.Duration(v[2]-now) * time.Millisecond, Token: v[3],
+				LeaseLeft: time.Duration(v[2]-now) * time.Millisecond, Token: tenure.FirstToken(v[3]),
 			})
 		case kind == "t" && len(v) == 4:
 			client, label := clientOf(owner)

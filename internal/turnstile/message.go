@@ -11,8 +11,7 @@ type grant struct {
 	token int64
 	claim time.Duration // how long the tenure lasts without renewal, from when it was given
 
-	waiting int  // tickets left in the queue
-	ahead   bool // the token is ahead of the server's clock
+	waiting int // tickets left in the queue
 }
 
 // message is a parsed message of the inbox: "grant <owner> <token> <now> <deadline> <waiting> <key>" or
@@ -60,9 +59,6 @@ func parseMessage(payload string) (message, bool) {
 		return message{}, false
 	}
 	m.key = fields[6]
-	m.grant = grant{
-		token: numbers[0], claim: time.Duration(claim) * time.Millisecond,
-		waiting: int(numbers[3]), ahead: numbers[0] > numbers[1]*1000+999,
-	}
+	m.grant = grant{token: numbers[0], claim: time.Duration(claim) * time.Millisecond, waiting: int(numbers[3])}
 	return m, true
 }

@@ -30,15 +30,21 @@ func (h *Hall) observed(ctx context.Context, r *Request, try bool) (*hold.Hold, 
 	return held, err
 }
 
-// released tells of a release that was the user's.
+// released tells of a release that was the user's, the first one of the hold; and of the loss, if it was the release that
+// found it.
 func (o *owner) released(ctx context.Context, s *tenure.Share, err error) {
 	see := o.hall.cfg.Observer
-	if see == nil || see.Released == nil || errors.Is(err, tenure.ErrReleased) {
+	if see == nil || errors.Is(err, tenure.ErrReleased) || !s.Tell() {
 		return
 	}
-	l := o.req.lock()
-	l.Weight = s.Weight()
-	see.Released(ctx, l, s.Since().Since(), err)
+	l, held := o.req.lock(), s.Since().Since()
+	if found := errors.Is(err, tenure.ErrLost) && errors.Is(o.tenure.Cause(), tenure.ErrReleased); found && see.Lost != nil {
+		see.Lost(l, held, err)
+	}
+	if see.Released != nil {
+		l.Weight = s.Weight()
+		see.Released(ctx, l, held, err)
+	}
 }
 
 // Renewed is called by the watchdog with the outcome of a renewal.

@@ -119,7 +119,7 @@ func (o *owner) answered(sent tenure.Instant, a scripts.Acquired, f *scripts.Fai
 			how = hold.AtOnce
 		}
 		o.granted(a.Token, sent.Add(lease-tenure.Margin(lease)), 0, how)
-		o.passing.told(a.Waiting, a.Ahead)
+		o.passing.told(a.Waiting)
 	case scripts.Waiting:
 		if o.phase == waiting && o.ticket == a.Ticket {
 			if a.Seq == t.bases.last() {
@@ -245,7 +245,7 @@ func (o *owner) pushed(g grant) {
 		return
 	}
 	o.granted(g.token, deadline, g.claim, hold.Pushed)
-	o.passing.told(g.waiting, g.ahead)
+	o.passing.told(g.waiting)
 }
 
 // granted makes o the holder of a tenure. claim is 0 when the server gave the full lease.

@@ -25,22 +25,29 @@ const (
 // passing is what an owner knows about the turn of its tenure.
 type passing struct {
 	began  tenure.Instant // the turn
+	heard  tenure.Instant // when it was asked who else waits; others tells nothing about who came later
 	others int            // that wait at the server, as heard in this turn; unheard
 	asked  bool           // in this turn
-	barred bool           // the token is ahead of the server's clock, so there are none between it and the next
+	asking bool           // the answer is on its way
 }
 
 const unheard = -1
 
-func (p *passing) begin(now tenure.Instant) { p.began, p.others, p.asked = now, unheard, false }
+func (p *passing) begin(now tenure.Instant) {
+	*p = passing{began: now, others: unheard, asking: p.asking}
+}
 
-// told takes in what the grant said.
-func (p *passing) told(others int, ahead bool) { p.others, p.barred = others, ahead }
+// told takes in what the grant said. That nobody waits will be old news at the end of the turn.
+func (p *passing) told(others int) {
+	if others > 0 {
+		p.others = others
+	}
+}
 
 // turn is how long a turn lasts.
 func (t *turnstile) turn() time.Duration {
 	trip := t.hall.cfg.Caller.RoundTrip()
-	return min(max(turnTrips*trip, minTurn, turnHolds*t.usual), maxTurn)
+	return min(max(turnTrips*trip, minTurn, turnHolds*t.usual+t.usual/2), maxTurn) // the half: not one hold more or less by chance
 }
 
 // lasted takes in how long a hold was. One that was long because its goroutine had to wait for a processor must not make the
@@ -95,7 +102,7 @@ func (o *owner) ample() time.Duration {
 // heir is the waiter to whom o may pass its tenure; nil if there is none, or the turn is over.
 func (o *owner) heir(now tenure.Instant) *waiter {
 	t, p := o.turn, &o.passing
-	if o.phase != holding || p.barred || t.local.empty() || t.hall.isClosing() {
+	if o.phase != holding || t.local.empty() || t.hall.isClosing() {
 		return nil
 	}
 	w, terms := t.local.first.value, o.tenure.Terms
@@ -103,31 +110,39 @@ func (o *owner) heir(now tenure.Instant) *waiter {
 		return nil // it is to have its full lease
 	}
 	turn, taken := t.turn(), now.Sub(p.began)
-	if taken > turn*6/10 && p.others == unheard && !p.asked {
+	latest := turn + turn/2
+	inTime := taken > turn*6/10 && taken < latest && p.others == unheard && !p.asked
+	if inTime || tenure.RunsLow(o.share.Token()) && !p.asking {
 		p.asked = true
 		o.askOthers()
 	}
 	switch {
 	case taken <= turn:
-	case p.others == 0:
+	case p.others == 0 && now.Sub(p.heard) <= turn:
 		p.begin(now)
-	case p.others == unheard && p.asked && taken < turn+turn/2: // the answer is late: it is seldom worth a pause
+	case p.others == unheard && p.asked && taken < latest: // the answer is late: it is seldom worth a pause
 	default:
 		return nil
 	}
 	return w
 }
 
-// askOthers asks the server how many wait there, by a renewal.
+// askOthers asks the server how many wait there, by a renewal, which is a proof for the next tokens, too.
 func (o *owner) askOthers() {
 	h, terms, began := o.hall, o.tenure.Terms, o.passing.began
-	r := scripts.Renew{Key: o.req.Key, Owner: o.id, Lease: terms.Lease, Token: o.tenure.Last(), Depth: 1}
+	o.passing.asking = true
+	r := scripts.Renew{Key: o.req.Key, Owner: o.id, Lease: terms.Lease, Token: o.tenure.Base(), Depth: 1}
 	if terms.Replicas > 0 { // nothing is prolonged that is not acknowledged
 		r.Lease = hold.MinLease
 	}
 	h.crew.add()
 	h.cfg.Caller.GoRenew(h.ctx, &r, func(sent tenure.Instant, a scripts.Renewed, f *scripts.Failure) {
 		defer h.crew.done()
+		defer func() {
+			o.turn.mu.Lock()
+			o.passing.asking = false
+			o.turn.mu.Unlock()
+		}()
 		switch {
 		case f != nil:
 		case !a.Held || a.Token != o.tenure.Token():
@@ -136,9 +151,10 @@ func (o *owner) askOthers() {
 			if terms.Replicas == 0 {
 				o.tenure.Prolong(sent, terms.Lease)
 			}
+			o.tenure.Proven(a.Now)
 			o.turn.mu.Lock()
 			if o.phase == holding && o.passing.began == began {
-				o.passing.others = a.Waiting
+				o.passing.others, o.passing.heard = a.Waiting, sent
 			}
 			o.turn.mu.Unlock()
 		}

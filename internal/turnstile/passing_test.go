@@ -91,6 +91,7 @@ func TestWhoeverWaitsElsewhereIsKnownBeforeTheNextTurn(t *testing.T) {
 	for name, c := range map[string]struct {
 		taken  time.Duration
 		others int
+		heard  time.Duration // ago
 		asked  bool
 
 		passed, asks, begins bool
@@ -100,13 +101,15 @@ func TestWhoeverWaitsElsewhereIsKnownBeforeTheNextTurn(t *testing.T) {
 		"towards the end":                {taken: ms(35), others: unheard, passed: true, asks: true},
 		"towards the end, nobody waits":  {taken: ms(35), others: 0, passed: true},
 		"towards the end, asked already": {taken: ms(35), others: unheard, asked: true, passed: true},
-		"over, nobody waits":             {taken: ms(60), others: 0, asked: true, passed: true, begins: true},
+		"over, nobody waits":             {taken: ms(60), others: 0, heard: ms(30), asked: true, passed: true, begins: true},
+		"over, nobody waited long ago":   {taken: ms(90), others: 0, heard: ms(55), asked: true},
 		"over, one waits":                {taken: ms(60), others: 1, asked: true},
 		"over, the answer is late":       {taken: ms(60), others: unheard, asked: true, passed: true},
 		"over, the answer is very late":  {taken: ms(80), others: unheard, asked: true},
 		"just over, nobody asked":        {taken: ms(60), others: unheard, passed: true, asks: true},
-		"long over, nobody asked":        {taken: ms(80), others: unheard, asks: true},
-		"long over, nobody waits":        {taken: time.Hour, others: 0, passed: true, begins: true},
+		"long over, nobody asked":        {taken: ms(80), others: unheard},
+		"long over, nobody waits":        {taken: time.Hour, others: 0, heard: ms(30), asked: true, passed: true, begins: true},
+		"long over, nobody waited then":  {taken: time.Hour, others: 0, heard: time.Hour, asked: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRelayed(t, newTestHall(t))
@@ -114,7 +117,7 @@ func TestWhoeverWaitsElsewhereIsKnownBeforeTheNextTurn(t *testing.T) {
 			now, p := tenure.Now(), &r.holder.passing
 			r.mu.Lock()
 			defer r.mu.Unlock()
-			*p = passing{began: now.Add(-c.taken), others: c.others, asked: c.asked}
+			*p = passing{began: now.Add(-c.taken), heard: now.Add(-c.heard), others: c.others, asked: c.asked}
 			if heir := r.holder.heir(now); (heir == w) != c.passed {
 				t.Errorf("passed on: %t", heir != nil)
 			}
@@ -145,10 +148,100 @@ func TestAnAnswerCountsForTheTurnInWhichItWasAsked(t *testing.T) {
 			}
 			r.mu.Lock()
 			defer r.mu.Unlock()
-			if heard := r.holder.passing.others == 0; heard != same {
-				t.Errorf("others: %d", r.holder.passing.others)
+			if p := r.holder.passing; (p.others == 0) != same || p.heard.IsZero() == same {
+				t.Errorf("others: %d, heard %v ago", p.others, p.heard.Since())
 			}
 		})
+	}
+}
+
+// That somebody waits is known for the whole turn; that nobody does is soon old news.
+func TestAGrantTellsWhoWaits(t *testing.T) {
+	for others, want := range map[int]int{0: unheard, 3: 3} {
+		r := newRelayed(t, newTestHall(t))
+		r.mu.Lock()
+		r.holder.passing.begin(tenure.Now())
+		r.holder.passing.told(others)
+		if got := r.holder.passing.others; got != want {
+			t.Errorf("with %d waiting: %d", others, got)
+		}
+		r.mu.Unlock()
+	}
+}
+
+// Each answer to a renewal that knows the tenure is worth new tokens.
+func TestRenewalsAreProofs(t *testing.T) {
+	for name, renew := range map[string]func(r relayed) error{
+		"asking who else waits": func(r relayed) error {
+			r.mu.Lock()
+			r.holder.askOthers()
+			r.mu.Unlock()
+			return r.hall.crew.wait(t.Context())
+		},
+		"extending": func(r relayed) error { return r.holder.Extend(t.Context(), r.holder.tenure) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRelayed(t, newTestHall(t))
+			w := r.wait(r.request)
+			granted := r.holder.tenure.Token()
+			time.Sleep(ms(2)) // the server counts its time in ms
+			if err := renew(r); err != nil {
+				t.Fatal(err)
+			}
+			if passed, _, err := r.holder.leave(r.holder.share); !passed || err != nil {
+				t.Fatalf("passed on %t, %v", passed, err)
+			}
+			if base := tenure.BaseOf(w.share.Token()); base <= granted || base != r.holder.tenure.Base() {
+				t.Errorf("base %d after %d", base, granted)
+			}
+		})
+	}
+}
+
+func TestATenureWhoseTokensAreUsedUpGoesBackToTheServer(t *testing.T) {
+	r := newRelayed(t, newTestHall(t))
+	last := r.wait(r.request)
+	for i := range 1024 {
+		w := last
+		last = r.wait(r.request)
+		r.mu.Lock()
+		r.holder.passing = passing{began: tenure.Now(), others: unheard, asking: true} // and no answer comes
+		r.mu.Unlock()
+		passed, depth, err := r.holder.leave(r.holder.share)
+		if passed != (i < 1023) || depth != 0 || err != nil {
+			t.Fatalf("pass %d: %t, depth %d, %v", i, passed, depth, err)
+		}
+		if passed {
+			<-w.ready
+		}
+	}
+	if err := r.holder.giveBack(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAProofIsAskedForBeforeTheTokensAreUsedUp(t *testing.T) {
+	r := newRelayed(t, newTestHall(t))
+	last := r.wait(r.request)
+	for i := range 5000 {
+		w := last
+		last = r.wait(r.request)
+		r.mu.Lock()
+		r.holder.passing.begin(tenure.Now())
+		r.mu.Unlock()
+		if passed, _, err := r.holder.leave(r.holder.share); !passed || err != nil {
+			t.Fatalf("pass %d: %t, %v", i, passed, err)
+		}
+		<-w.ready
+		if tenure.RunsLow(w.share.Token()) {
+			time.Sleep(ms(2))
+		}
+	}
+	r.mu.Lock()
+	r.local.remove(&last.place)
+	r.mu.Unlock()
+	if base := r.holder.tenure.Base(); base <= r.holder.tenure.Token() {
+		t.Errorf("the base is still %d", base)
 	}
 }
 
@@ -161,7 +254,6 @@ func TestSomeTenuresAreNotPassedOn(t *testing.T) {
 		"bounded":               {mine: []hold.Option{hold.MaxHold(time.Second)}, theirs: []hold.Option{hold.MaxHold(time.Second)}},
 		"another lease":         {theirs: []hold.Option{hold.Lease(time.Second)}},
 		"replicas":              {theirs: []hold.Option{hold.Replicas(1, time.Second)}},
-		"ahead of the server":   {change: func(r relayed) { r.holder.passing.told(0, true) }},
 		"nobody waits":          {change: func(r relayed) { r.local.remove(&r.local.first.value.place) }},
 		"over":                  {change: func(r relayed) { r.holder.phase = ended }},
 		"closing":               {change: func(r relayed) { r.hall.shut() }},
@@ -197,6 +289,7 @@ func TestWhatIsNearlyOverIsNotPassedOn(t *testing.T) {
 		t.Errorf("of a claim of 300 ms %v must be left", r.holder.ample())
 	}
 	w := r.wait(r.request)
+	r.hall.cfg.Watchdog.Remove(r.holder.watching()) // it reads the terms
 	r.holder.claim = 24 * time.Hour
 	r.holder.tenure.Terms = &tenure.Terms{Lease: 24 * time.Hour}
 	passed, depth, err := r.holder.leave(r.holder.share)

@@ -58,7 +58,7 @@ func (o *owner) Extend(ctx context.Context, t *tenure.Tenure) error {
 
 func (o *owner) renew(t *tenure.Tenure) *scripts.Failure {
 	depth, _ := t.Level()
-	renew := scripts.Renew{Key: o.req.Key, Owner: o.id, Lease: t.Terms.Lease, Token: t.Last(), Depth: depth, Acks: acks(t.Terms)}
+	renew := scripts.Renew{Key: o.req.Key, Owner: o.id, Lease: t.Terms.Lease, Token: t.Base(), Depth: depth, Acks: acks(t.Terms)}
 	sent := tenure.Now()
 	as, fs := o.hall.cfg.Caller.RenewAll(o.hall.ctx, []scripts.Renew{renew})
 	switch {
@@ -69,6 +69,7 @@ func (o *owner) renew(t *tenure.Tenure) *scripts.Failure {
 		t.End(errForgotten)
 	default:
 		t.Prolong(sent, t.Terms.Lease)
+		t.Proven(as[0].Now)
 	}
 	return nil
 }
@@ -151,7 +152,7 @@ func (o *owner) lowerOnce(ambiguous *atomic.Bool) *scripts.Failure {
 			return nil
 		}
 		r, f := o.hall.cfg.Caller.Release(o.hall.ctx, scripts.Release{
-			Key: o.req.Key, Owner: o.id, Depth: depth, Weight: weight, Token: t.Last(),
+			Key: o.req.Key, Owner: o.id, Depth: depth, Weight: weight, Token: t.Base(),
 		})
 		switch {
 		case f != nil:

@@ -43,7 +43,7 @@ func (o *owner) retire(next *owner) *retirement {
 		giveUp: time.Now().Add(late + max(o.req.Settings.Lease, o.hall.cfg.Claim) + time.Second),
 	}
 	if o.tenure != nil {
-		r.token, r.deadline = o.tenure.Last(), o.tenure.Deadline()
+		r.token, r.deadline = o.tenure.Base(), o.tenure.Deadline()
 	}
 	return r
 }
