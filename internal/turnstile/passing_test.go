@@ -212,7 +212,7 @@ func TestATenureWhoseTokensAreUsedUpGoesBackToTheServer(t *testing.T) {
 			t.Fatalf("pass %d: %t, depth %d, %v", i, passed, depth, err)
 		}
 		if passed {
-			<-w.ready
+			_ = <-w.ready
 		}
 	}
 	if err := r.holder.giveBack(); err != nil {
@@ -232,7 +232,7 @@ func TestAProofIsAskedForBeforeTheTokensAreUsedUp(t *testing.T) {
 		if passed, _, err := r.holder.leave(r.holder.share); !passed || err != nil {
 			t.Fatalf("pass %d: %t, %v", i, passed, err)
 		}
-		<-w.ready
+		_ = <-w.ready
 		if tenure.RunsLow(w.share.Token()) {
 			time.Sleep(ms(2))
 		}
