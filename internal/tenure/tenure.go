@@ -31,7 +31,6 @@ type Tenure struct {
 
 	token int64   // as the server counts
 	since Instant // when the client knew of it
-	limit Instant // the end set by MaxHold; zero: none
 	onEnd Ender
 
 	mu       sync.Mutex // guards what follows, and every share
@@ -57,10 +56,12 @@ func New(name, owner string, terms *Terms, token int64, since, deadline Instant,
 func (t *Tenure) Init(name, owner string, terms *Terms, token int64, since, deadline Instant, onEnd Ender) {
 	t.Name, t.Owner, t.Terms, t.token, t.last, t.since, t.deadline, t.onEnd = name, owner, terms, token, FirstToken(token), since, deadline, onEnd
 	if terms.MaxHold > 0 {
-		t.limit = since.Add(terms.MaxHold)
-		t.deadline = Earlier(t.deadline, t.limit)
+		t.deadline = Earlier(t.deadline, t.limit())
 	}
 }
+
+// limit is the end that MaxHold sets.
+func (t *Tenure) limit() Instant { return t.since.Add(t.Terms.MaxHold) }
 
 // Token returns the token that the server gave, as it counts them.
 func (t *Tenure) Token() int64 { return t.token }
@@ -139,8 +140,8 @@ func (t *Tenure) ProlongUntil(deadline Instant) bool {
 	if t.cause == nil && !t.pastLocked(Now()) {
 		if deadline.After(t.deadline) {
 			t.deadline = deadline
-			if !t.limit.IsZero() {
-				t.deadline = Earlier(deadline, t.limit)
+			if t.Terms.MaxHold > 0 {
+				t.deadline = Earlier(deadline, t.limit())
 			}
 		}
 		t.renewErr = nil
@@ -186,7 +187,7 @@ func (t *Tenure) End(cause error) {
 func (t *Tenure) expiredLocked() error {
 	why := "its lease ran out"
 	switch {
-	case !t.limit.IsZero() && t.limit.Until() <= 0:
+	case t.Terms.MaxHold > 0 && t.limit().Until() <= 0:
 		why = fmt.Sprintf("MaxHold of %v reached", t.Terms.MaxHold)
 	case t.Terms.Fixed:
 		why = fmt.Sprintf("its fixed lease of %v ran out", t.Terms.Lease)

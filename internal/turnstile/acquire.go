@@ -116,12 +116,16 @@ func (h *Hall) await(ctx context.Context, r *Request, try bool) (*hold.Hold, hol
 			t.send(o)
 		} else {
 			t.dispatch(o)
-			w.late.Reset(patience)
+			h.lookAfter(w)
 		}
 	}
 	t.mu.Unlock()
 
 	var err error
+	var late <-chan time.Time
+	if w.late != nil {
+		late = w.late.C
+	}
 wait:
 	select {
 	case err = <-w.ready:
@@ -138,13 +142,15 @@ wait:
 	case <-h.open.Done():
 		t.abandon(w)
 		err = tenure.ErrClosed
-	case <-w.late.C:
+	case <-late:
+		h.leaveAlone(w)
+		late = nil
 		t.mu.Lock()
 		t.schedule()
 		t.mu.Unlock()
 		goto wait
 	}
-	w.late.Stop()
+	h.leaveAlone(w)
 	o, share, how := w.owner, w.share, w.how // nobody else changes them any more
 	h.forgetWaiter(w)
 	if err != nil {

@@ -71,6 +71,7 @@ type Hall struct {
 
 	idle        sync.Pool // turnstiles without a name, for the next ones
 	waiters     sync.Pool // likewise, with their channels, which are empty
+	timers      sync.Pool // that are stopped
 	rescuers    sync.Pool
 	letterboxes sync.Pool
 
@@ -140,10 +141,11 @@ func NewHall(cfg Config) *Hall {
 	h.letterboxes.New = func() any { return newLetterbox() }
 	h.rescuers.New = func() any { return newRescuer() }
 	h.idle.New = func() any { return new(turnstile) }
-	h.waiters.New = func() any {
-		w := &waiter{ready: make(chan error, 1), late: time.NewTimer(time.Hour)}
-		w.late.Stop()
-		return w
+	h.waiters.New = func() any { return &waiter{ready: make(chan error, 1)} }
+	h.timers.New = func() any {
+		t := time.NewTimer(time.Hour)
+		t.Stop()
+		return t
 	}
 	h.done = make(chan struct{})
 	h.open, h.shut = context.WithCancel(context.Background())

@@ -29,26 +29,26 @@ type owner struct {
 	req   *Request
 	n     uint64
 	id    string      // "<client id>:<n>"
-	try   bool        // one attempt, no ticket
 	freed atomic.Bool // a release of it ended the hold
+	try   bool        // one attempt, no ticket
 
 	// Guarded by the turnstile's mutex.
 	phase    phase
+	known    bool  // the server knows it, or may
+	missed   bool  // the attempt before got no answer
+	voided   bool  // a push told of a grant, but could not be dated
+	undoing  bool  // an undo is at work
+	again    bool  // an answer came after the undo had sent its release: release once more
+	attempts int32 // in all, the release that names it as next included
+	inflight int32 // those without an answer so far
 	waiter   *waiter
 	place    link[*owner]   // in the turnstile's line, until it holds or has ended
 	ticket   int64          // while waiting
 	polled   tenure.Instant // when the latest attempt was handed over
-	attempts int            // in all, the release that names it as next included
-	inflight int            // those without an answer so far
-	silent   tenure.Instant // since when there has always been one
+	silent   tenure.Instant // since when there has always been an attempt without an answer
 	unknown  tenure.Instant // when the latest attempt was sent that failed and may have run, or may still
-	known    bool           // the server knows it, or may
-	missed   bool           // the attempt before got no answer
-	voided   bool           // a push told of a grant, but could not be dated
 	early    *grant         // a push that overtook the answer that its asker still awaits
 	settled  chan struct{}  // closed when inflight drops to 0 after the end
-	undoing  bool           // an undo is at work
-	again    bool           // an answer came after the undo had sent its release: release once more
 	tenure   *tenure.Tenure // own, once it holds
 	own      tenure.Tenure
 	share    *tenure.Share // of the first hold of its session: the latest one's

@@ -26,7 +26,7 @@ const (
 type passing struct {
 	began  tenure.Instant // the turn
 	heard  tenure.Instant // when it was asked who else waits; others tells nothing about who came later
-	others int            // that wait at the server, as heard in this turn; unheard
+	others int32          // that wait at the server, as heard in this turn; unheard
 	asked  bool           // in this turn
 	asking bool           // the answer is on its way
 }
@@ -40,7 +40,7 @@ func (p *passing) begin(now tenure.Instant) {
 // told takes in what the grant said. That nobody waits will be old news at the end of the turn.
 func (p *passing) told(others int) {
 	if others > 0 {
-		p.others = others
+		p.others = int32(others)
 	}
 }
 
@@ -154,7 +154,7 @@ func (o *owner) askOthers() {
 			o.tenure.Proven(a.Now)
 			o.turn.mu.Lock()
 			if o.phase == holding && o.passing.began == began {
-				o.passing.others, o.passing.heard = a.Waiting, sent
+				o.passing.others, o.passing.heard = int32(a.Waiting), sent
 			}
 			o.turn.mu.Unlock()
 		}

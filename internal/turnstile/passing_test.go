@@ -90,7 +90,7 @@ func TestOneLongHoldHardlyLengthensTheTurns(t *testing.T) {
 func TestWhoeverWaitsElsewhereIsKnownBeforeTheNextTurn(t *testing.T) {
 	for name, c := range map[string]struct {
 		taken  time.Duration
-		others int
+		others int32
 		heard  time.Duration // ago
 		asked  bool
 
@@ -157,7 +157,7 @@ func TestAnAnswerCountsForTheTurnInWhichItWasAsked(t *testing.T) {
 
 // That somebody waits is known for the whole turn; that nobody does is soon old news.
 func TestAGrantTellsWhoWaits(t *testing.T) {
-	for others, want := range map[int]int{0: unheard, 3: 3} {
+	for others, want := range map[int]int32{0: unheard, 3: 3} {
 		r := newRelayed(t, newTestHall(t))
 		r.mu.Lock()
 		r.holder.passing.begin(tenure.Now())
@@ -212,7 +212,9 @@ func TestATenureWhoseTokensAreUsedUpGoesBackToTheServer(t *testing.T) {
 			t.Fatalf("pass %d: %t, depth %d, %v", i, passed, depth, err)
 		}
 		if passed {
-			_ = <-w.ready
+			if err := <-w.ready; err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	if err := r.holder.giveBack(); err != nil {
@@ -232,7 +234,9 @@ func TestAProofIsAskedForBeforeTheTokensAreUsedUp(t *testing.T) {
 		if passed, _, err := r.holder.leave(r.holder.share); !passed || err != nil {
 			t.Fatalf("pass %d: %t, %v", i, passed, err)
 		}
-		_ = <-w.ready
+		if err := <-w.ready; err != nil {
+			t.Fatal(err)
+		}
 		if tenure.RunsLow(w.share.Token()) {
 			time.Sleep(ms(2))
 		}

@@ -53,7 +53,7 @@ type waiter struct {
 	req   *Request
 	try   bool
 	ready chan error  // of capacity 1: nil, and owner holds; or why not
-	late  *time.Timer // has its first request looked after, if that takes long
+	late  *time.Timer // has its first request looked after, if that takes long; nil otherwise
 
 	// Guarded by the turnstile's mutex.
 	owner *owner        // whose grant it is waiting for; nil while in local
@@ -70,8 +70,23 @@ func (h *Hall) newWaiter(r *Request, try bool) *waiter {
 
 // forgetWaiter is for one whose call is over: nothing refers to it any more.
 func (h *Hall) forgetWaiter(w *waiter) {
-	*w = waiter{ready: w.ready, late: w.late}
+	*w = waiter{ready: w.ready}
 	h.waiters.Put(w)
+}
+
+// lookAfter has w's late fire in a while. Whoever waits for long has no timer.
+func (h *Hall) lookAfter(w *waiter) {
+	w.late = h.timers.Get().(*time.Timer)
+	w.late.Reset(patience)
+}
+
+// leaveAlone ends lookAfter.
+func (h *Hall) leaveAlone(w *waiter) {
+	if w.late != nil {
+		w.late.Stop()
+		h.timers.Put(w.late)
+		w.late = nil
+	}
 }
 
 // fail tells the caller that nothing will come. The owner has ended, so nothing else is sent to ready.
