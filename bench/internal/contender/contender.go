@@ -74,6 +74,7 @@ var Kinds = []Kind{
 	{Name: "rueidislock", Open: openRueidislock, Commands: scripted},
 	{Name: "raw", Open: openRaw, Commands: withSet},
 	{Name: "bare", Open: openBare, Commands: scripted},
+	{Name: "holdfast's commands", Open: openCommands, Commands: scripted},
 	{Name: "Redisson", Open: openRedisson(true), Commands: scripted},
 	{Name: "Redisson without publish", Open: openRedisson(false), Commands: scripted},
 	{Name: "sync.Mutex", Open: openSyncMutex, Local: true},

@@ -51,7 +51,7 @@ var tables = []table{
 		{header: "round trips", metric: "trips"},
 	}},
 	{"", "Per cycle:", "a alone", cost},
-	{"Server time of the scripts", "INFO commandstats, in pairs of short turns; \"64\" with 64 goroutines at once. Redisson's are the scripts of the Java library.", "a scripts", []column{
+	{"Server time of the scripts", "INFO commandstats, in pairs of short turns; \"64\" with 64 goroutines at once. Redisson's are the scripts of the Java library; \"holdfast's commands\" are scripts that do nothing but call what holdfast's call.", "a scripts", []column{
 		{header: "µs a cycle", metric: "script_us", spread: true}, {header: "× Redisson", metric: "by_redisson", spread: true},
 		{header: "× Redisson without publish", metric: "by_redisson_silent"}, {header: "× raw", metric: "by_raw"},
 	}},
@@ -69,6 +69,9 @@ var tables = []table{
 	{"With 2 ms of work inside", "sync.Mutex has all goroutines in one process.", "e", append(append([]column{}, speed...), sections...)},
 	{"", "", "e d", turns},
 	{"", "Per cycle:", "e", cost},
+	{"Waking another process", "From before the call of a script that publishes to when a goroutine of the other process runs, both having slept 2 ms: what a hand-over costs at least.", "e wake", []column{
+		{header: "median µs", metric: "wake_us", spread: true}, {header: "p99 µs", metric: "wake_p99_us", spread: true},
+	}},
 	{"Read-write lock", "90 and 99 % of the cycles read. Peers have no such lock.", "f", speed},
 	{"", "Per cycle:", "f", cost},
 	{"Semaphore of 8", "64 callers, in one process and in four. Peers have none.", "g", speed},

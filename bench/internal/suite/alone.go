@@ -30,7 +30,7 @@ func cores() (forServer, forClient int, err error) {
 
 var (
 	loneContenders   = append(slices.Clone(mutual), "bare")
-	scriptContenders = []string{"holdfast", "Redisson", "Redisson without publish", "raw", "bare"}
+	scriptContenders = []string{"holdfast", "holdfast's commands", "Redisson", "Redisson without publish", "raw", "bare"}
 )
 
 // manyGoroutines keep the server busy, whose caches then are warm.
@@ -115,6 +115,32 @@ func (r *runner) scripts(srv *server.Server, cpu, round, goroutines int) error {
 		}})
 	}
 	return nil
+}
+
+// wake measures how long a message takes to a goroutine of another process, when both have slept for the work of mode e.
+func (r *runner) wake(ctx context.Context, srv *server.Server, round int) result.Sample {
+	config := lone.WakeConfig{Addr: srv.Addr, Times: 200}
+	var took lone.Wake
+	err := func() error {
+		w, err := worker.Start("wake", config, anyCPU)
+		if err != nil {
+			return err
+		}
+		defer w.Kill()
+		var ready string
+		if err := w.Hear(&ready, longAnswerWithin); err != nil {
+			return err
+		}
+		if err := lone.WakeIt(ctx, config, work); err != nil {
+			return err
+		}
+		return w.Hear(&took, longAnswerWithin)
+	}()
+	s := sampled("e wake", "publish in a script", map[string]float64{
+		"wake_us": micros(took.Median), "wake_p99_us": micros(took.P99),
+	}, err)
+	s.Round = round
+	return s
 }
 
 // answer starts a worker that says one thing and ends.

@@ -35,6 +35,7 @@ var Roles = map[string]worker.Role{
 	"blocks":  lone.RoleBlocks,
 	"detail":  lone.RoleDetail,
 	"scripts": lone.RoleScripts,
+	"wake":    lone.RoleWake,
 	"holds":   mass.RoleHolds,
 	"waiters": mass.RoleWaiters,
 	"order":   mass.RoleOrder,
@@ -98,6 +99,9 @@ func (r *runner) mode(ctx context.Context, srv *server.Server, mode string) erro
 		}
 	}
 	for round := range r.Rounds {
+		if mode == "e" {
+			r.add(r.wake(ctx, srv, round))
+		}
 		for _, c := range cases {
 			for _, contender := range r.shuffled(c.contenders) {
 				if ctx.Err() != nil {
