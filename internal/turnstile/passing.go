@@ -51,12 +51,15 @@ func (t *turnstile) turn() time.Duration {
 }
 
 // lasted takes in how long a hold was. One that was long because its goroutine had to wait for a processor must not make the
-// turns longer, which would have others wait longer still: the estimate rises by little.
+// turns much longer, which would have others wait longer still: what a single one adds is bounded.
 func (t *turnstile) lasted(d time.Duration) {
-	if excess := d - t.usual; excess < 0 {
+	switch excess := d - t.usual; {
+	case t.usual == 0: // the first one
+		t.usual = min(d, maxTurn/10)
+	case excess < 0:
 		t.usual += excess / 4
-	} else {
-		t.usual += min(excess, max(t.usual, 50*time.Microsecond)) / 8
+	default:
+		t.usual += min(excess, max(t.usual, 50*time.Microsecond)) / 2
 	}
 }
 

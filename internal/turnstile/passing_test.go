@@ -69,6 +69,11 @@ func TestTurnIsLongEnoughForSomeHoldsAndNeverLong(t *testing.T) {
 func TestOneLongHoldHardlyLengthensTheTurns(t *testing.T) {
 	var r turnstile
 	r.lasted(time.Second)
+	if r.usual > ms(5) {
+		t.Errorf("a first hold of 1 s counts as %v", r.usual)
+	}
+	r.usual = 10 * time.Microsecond
+	r.lasted(time.Second)
 	if r.usual > ms(1) {
 		t.Errorf("one hold of 1 s counts as %v", r.usual)
 	}

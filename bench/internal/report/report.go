@@ -1,12 +1,18 @@
 package report
 
 import (
+	_ "embed" // limits
 	"fmt"
 	"strings"
 
 	"github.com/holdfast-go/holdfast/bench/internal/contender"
 	"github.com/holdfast-go/holdfast/bench/internal/result"
 )
+
+// limits says why goals are missed. It is written by hand, about figures that stay about the same from run to run.
+//
+//go:embed limits.md
+var limits string
 
 // Markdown returns the whole report. chart is the name of the SVG to show, relative to the report's own place.
 func Markdown(set result.Set, m Machine, rounds int, chart string) string {
@@ -19,7 +25,7 @@ func Markdown(set result.Set, m Machine, rounds int, chart string) string {
 		fmt.Fprintf(&b, "![cycles per second of holdfast in units of the best peer](%s)\n\n", chart)
 	}
 	b.WriteString("## Goals\n\n" + goalsTable(Goals(set)))
-	b.WriteString("## Figures\n\n")
+	b.WriteString(limits + "\n## Figures\n\n")
 	var order []string
 	for _, k := range contender.Kinds {
 		order = append(order, k.Name)
