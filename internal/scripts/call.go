@@ -44,6 +44,10 @@ func (c *call) free() { calls.Put(c) }
 // one is the number of keys.
 var one any = 1
 
+// oneKey is told to go-redis with each command. A Cluster client that is not told asks any of its nodes about all commands
+// before it sends its first, and keeps everybody waiting if that node is frozen.
+const oneKey = 1
+
 func (c *call) text(s string) {
 	c.texts[c.ntexts] = s
 	c.args = append(c.args, &c.texts[c.ntexts])
@@ -64,5 +68,6 @@ func (c *call) prepare(ctx context.Context, whole bool) *once {
 		c.args[0], c.args[1] = "evalsha", c.script.hash
 	}
 	c.command.StringCmd = *redis.NewStringCmd(ctx, c.args...)
+	c.command.SetStepCount(oneKey)
 	return &c.command
 }

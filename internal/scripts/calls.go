@@ -228,8 +228,10 @@ func (c *Caller) RenewAll(ctx context.Context, rs []Renew) ([]Renewed, []*Failur
 
 // Inspect reads a name's hash and the server's clock. Nothing is written.
 func (c *Caller) Inspect(ctx context.Context, key string) (now time.Time, fields map[string]string, f *Failure) {
-	// A plain command: it may be sent as often as go-redis likes.
-	values, err := redis.NewScript(inspectScript.text).Run(ctx, c.rdb, []string{key}).StringSlice()
+	values, err := c.read(ctx, "evalsha", inspectScript.hash, key)
+	if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
+		values, err = c.read(ctx, "eval", inspectScript.text, key)
+	}
 	if err != nil {
 		return time.Time{}, nil, c.failed(ctx, err)
 	}
@@ -243,6 +245,14 @@ func (c *Caller) Inspect(ctx context.Context, key string) (now time.Time, fields
 		fields[values[i]] = values[i+1]
 	}
 	return time.Unix(sec, usec*1000), fields, nil
+}
+
+// read runs a script that writes nothing: go-redis may send it as often as it likes.
+func (c *Caller) read(ctx context.Context, verb string, script any, key string) ([]string, error) {
+	cmd := redis.NewStringSliceCmd(ctx, verb, script, one, key)
+	cmd.SetStepCount(oneKey)
+	_ = c.rdb.Process(ctx, cmd)
+	return cmd.Result()
 }
 
 // reply is the numbers that a script answered; those missing at the end are 0.
