@@ -56,7 +56,7 @@ func (s step) checkShape([]string) error {
 	switch {
 	case s.after.damage != "":
 		return errors.New(s.after.damage)
-	case len(s.after.hash) > 0 && s.after.hash["v"] != "1":
+	case len(s.after.hash) > 0 && s.after.hash["v"] != "1" && (len(s.after.hash) > 1 || len(s.after.holders) != 1): // else a lone holder's
 		return errors.New("the key has no version")
 	case f["used"] != s.after.used():
 		return fmt.Errorf("used is %d, the holders have %d", f["used"], s.after.used())

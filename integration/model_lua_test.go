@@ -127,19 +127,26 @@ func (s *subject) keep(ttl time.Duration) {
 }
 
 func (r request) args() []any {
+	owner := "h:" + r.owner
 	switch r.script {
 	case acquireScript:
-		return []any{r.owner, r.weight, r.capacity, r.depth, r.lease, r.window, r.claim, "inbox:"}
+		lone := ""
+		if r.depth == 1 {
+			lone = fmt.Sprintf("%d 1 +%d ", r.weight, r.lease)
+		}
+		return []any{owner, lone, r.lease + 1000, fmt.Sprintf("%d %d %d %d %d %d inbox:", r.weight, r.capacity, r.depth, r.lease, r.window, r.claim)}
 	case renewScript:
-		return []any{r.owner, r.lease, r.token, r.depth}
+		return []any{owner, r.lease, r.token, r.depth}
 	}
-	force := 0
+	force, alone := 0, 0
 	if r.force {
 		force = 1
+	} else if r.depth == 0 && r.tomb == 0 && r.next == nil {
+		alone = 1
 	}
-	args := []any{r.owner, r.depth, max(r.weight, 1), r.tomb, r.token, "inbox:", force}
+	args := []any{owner, alone, fmt.Sprintf("%d %d %d %d %d inbox:", r.depth, max(r.weight, 1), r.tomb, r.token, force)}
 	if n := r.next; n != nil {
-		args = append(args, n.owner, n.weight, n.capacity, n.claim, n.window)
+		args = append(args, n.owner, fmt.Sprintf("%d %d %d %d", n.weight, n.capacity, n.claim, n.window))
 	}
 	return args
 }
@@ -184,6 +191,9 @@ func parse(hash map[string]string, ttl int64) snapshot {
 		case pair && kind == "h":
 			var h holding
 			_, err = fmt.Sscanf(value, "%d %d %d %d", &h.weight, &h.depth, &h.deadline, &h.token)
+			if strings.Contains(value, "+") { // a lone holder's lease, from its token
+				h.deadline += h.token / 1000
+			}
 			s.holders[rest] = h
 		case pair && kind == "t":
 			p := place{owner: rest}
@@ -202,12 +212,13 @@ func parse(hash map[string]string, ttl int64) snapshot {
 			s.damage = fmt.Sprintf("%s is %q", field, value)
 		}
 	}
-	if _, told := hash["used"]; !told && len(s.holders) > 0 { // a fast acquire leaves it to be found
+	if _, told := hash["used"]; !told && len(s.holders) > 0 { // a lone holder leaves it to be found
 		for _, h := range s.holders {
 			s.fixed["used"] += h.weight
 			s.fixed["seq"] = max(s.fixed["seq"], h.token)
 			s.fixed["exp"] = h.deadline
 		}
+		s.fixed["v"] = 1
 		if len(s.holders) > 1 {
 			s.damage = "two holders, and no sum of their weights"
 		}
@@ -222,6 +233,16 @@ func parse(hash map[string]string, ttl int64) snapshot {
 	}
 	slices.SortFunc(s.queue, func(a, b place) int { return int(a.number - b.number) })
 	return s
+}
+
+// lone is the holder who is all that is written, "" if there is more.
+func (s snapshot) lone() string {
+	for owner := range s.holders {
+		if len(s.hash) == 1 {
+			return owner
+		}
+	}
+	return ""
 }
 
 // says reports whether two snapshots say the same: what follows from the holders need not be written.

@@ -118,6 +118,7 @@ func (w *world) send(r request) (granted []string) {
 	w.model.us += scriptTime
 	w.sent = append(w.sent, r)
 	w.expire()
+	w.model.lone = w.latest.lone()
 	want := w.model.run(r)
 	got, after, err := w.subject.run(w.model.us, r)
 	if err != nil {

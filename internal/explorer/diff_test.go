@@ -199,18 +199,30 @@ func (c *calls) next() (script string, argv []string) {
 	const inbox = "holdfast:inbox:"
 	switch c.random.Intn(10) {
 	case 0, 1, 2, 3:
-		return "acquire", []string{c.owner(), c.weight(), capacity, c.pick("1", "1", "1", "2", "0"), c.pick("30000", "200", "100"), c.pick("3000", "3000", "0"), c.pick("3000", "200"), inbox}
+		depth, lease, weight, lone := c.pick("1", "1", "1", "2", "0"), c.pick("30000", "200", "100"), c.weight(), ""
+		if depth == "1" {
+			lone = weight + " 1 +" + lease + " "
+		}
+		return "acquire", []string{
+			"h:" + c.owner(), lone, c.pick("31000", "1200"),
+			strings.Join([]string{weight, capacity, depth, lease, c.pick("3000", "3000", "0"), c.pick("3000", "200"), inbox}, " "),
+		}
 	case 4, 5, 6:
-		argv = []string{c.owner(), c.pick("0", "0", "0", "1"), c.weight(), c.pick("0", "0", "30000", "500"), c.token(), inbox, "0"}
-		if c.random.Intn(3) == 0 {
-			argv = append(argv, c.owner(), c.weight(), capacity, "3000", "3000")
+		depth, tomb, alone := c.pick("0", "0", "0", "1"), c.pick("0", "0", "30000", "500"), "0"
+		next := c.random.Intn(3) == 0
+		if depth == "0" && tomb == "0" && !next {
+			alone = "1"
+		}
+		argv = []string{"h:" + c.owner(), alone, strings.Join([]string{depth, c.weight(), tomb, c.token(), "0", inbox}, " ")}
+		if next {
+			argv = append(argv, c.owner(), strings.Join([]string{c.weight(), capacity, "3000", "3000"}, " "))
 		}
 		return "release", argv
 	case 7:
 		if c.random.Intn(4) == 0 {
-			return "release", []string{c.owner(), "0", "1", "0", "0", inbox, "1"}
+			return "release", []string{"h:" + c.owner(), "0", "0 1 0 0 1 " + inbox}
 		}
 		return "inspect", nil
 	}
-	return "renew", []string{c.owner(), c.pick("30000", "200"), c.token(), c.pick("1", "2")}
+	return "renew", []string{"h:" + c.owner(), c.pick("30000", "200"), c.token(), c.pick("1", "2")}
 }

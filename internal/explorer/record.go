@@ -44,6 +44,9 @@ func readRecord(s *Server) *record {
 		switch n := fourInts(value); kind {
 		case "h":
 			r.holders[rest] = holder{n[0], n[1], n[2], n[3]}
+			if strings.Contains(value, "+") { // a lone holder's lease, from its token
+				r.holders[rest] = holder{n[0], n[1], n[3]/1000 + n[2], n[3]}
+			}
 		case "t":
 			r.tickets[rest] = ticket{n[0], n[1], n[2], n[3]}
 		case "w":
@@ -57,10 +60,13 @@ func readRecord(s *Server) *record {
 	if _, told := s.Fields["used"]; !told {
 		r.follow()
 	}
+	if r.version == "" && len(s.Fields) == 1 && len(r.holders) == 1 {
+		r.version = "1" // a lone holder's
+	}
 	return r
 }
 
-// follow fills in what a fast acquire leaves to be found.
+// follow fills in what a lone holder leaves to be found.
 func (r *record) follow() {
 	for _, h := range r.holders {
 		r.used, r.seq = r.used+h.weight, max(r.seq, h.token)

@@ -32,7 +32,6 @@ func (s Source) scaled(maxGrants int) (Source, error) {
 		{"local STEP = 1500", fmt.Sprintf("local STEP = %d", tick)},
 		{"local SLACK = 1000", fmt.Sprintf("local SLACK = %d", tick)},
 		{"local DAY, SLACK = 86400000, 1000", fmt.Sprintf("local DAY, SLACK = 86400000, %d", tick)},
-		{"KEYS[1], lease + 1000)", fmt.Sprintf("KEYS[1], lease + %d)", tick)},
 		{"local MAXGRANTS = 128", fmt.Sprintf("local MAXGRANTS = %d", maxGrants)},
 	}
 	for _, e := range edits {

@@ -21,17 +21,18 @@ const (
 // world runs the calls of one scope. What a script does depends on nothing but the call, the hash and the
 // clock, so every run is made once and remembered.
 type world struct {
-	scope        *Scope
-	engine       *Engine
-	contents     []content // of the key, by number; 0: no key
-	numbers      map[string]int32
-	runs         map[run]*outcome
-	longestClaim int16
-	clients      int8
-	exclusive    bool                 // one at a time
-	closed       map[fingerprint]bool // states from which the play ends well, see closes
-	buffer       []byte
-	tracing      bool // labels are wanted
+	scope         *Scope
+	engine        *Engine
+	contents      []content // of the key, by number; 0: no key
+	numbers       map[string]int32
+	runs          map[run]*outcome
+	longestClaim  int16
+	clients       int8
+	exclusive     bool // one at a time
+	clockWentBack bool
+	closed        map[fingerprint]bool // states from which the play ends well, see closes
+	buffer        []byte
+	tracing       bool // labels are wanted
 }
 
 type content struct {
@@ -72,6 +73,7 @@ func newWorld(source Source, scope *Scope) (*world, error) {
 	w.forget()
 	for _, a := range scope.Agents {
 		w.longestClaim = max(w.longestClaim, a.Claim, a.Lease)
+		w.clockWentBack = w.clockWentBack || a.Ahead > 0
 		w.clients = max(w.clients, a.Client+1)
 		w.exclusive = w.exclusive && a.Weight == a.Capacity
 	}
@@ -196,7 +198,7 @@ func (w *world) run(r run) *outcome {
 	if err != nil {
 		o.answer.failed = true
 		if r.full && err.Error() == errMemoryFull.Error() {
-			o.broken = checkRefusal(before.record, r.key == o.key, r.call, argv[0])
+			o.broken = checkRefusal(before.record, r.key == o.key, r.call, argv[0][2:])
 		} else {
 			o.broken = err.Error()
 		}
@@ -208,7 +210,7 @@ func (w *world) run(r run) *outcome {
 	o.first, o.last = newTokens(before.record, after)
 	v := verifier{
 		scope: w.scope, before: before.record, after: after,
-		now: server.now(), call: r.call, owner: argv[0], answer: o.answer, reply: numbers, pushes: o.pushes,
+		now: server.now(), call: r.call, owner: argv[0][2:], answer: o.answer, reply: numbers, pushes: o.pushes,
 	}
 	o.broken = v.verify()
 	return o
@@ -260,26 +262,38 @@ func (w *world) arguments(c call) (string, []string) {
 	if c.tomb {
 		tomb = a.Tomb
 	}
+	h, words := "h:"+owner, func(w ...string) string { return strings.Join(w, " ") }
 	switch c.kind {
 	case acquire:
 		window := a.Window
 		if a.Try {
 			window = 0
 		}
-		return "acquire", []string{owner, text(a.Weight), text(a.Capacity), "1", ms(a.Lease), ms(window), ms(a.Claim), inbox}
+		lone := words(text(a.Weight), "1", "+"+ms(a.Lease), "")
+		if w.clockWentBack {
+			lone = "" // nothing is promised for a name that only one knows of
+		}
+		return "acquire", []string{
+			h, lone, ms(a.Lease + 1),
+			words(text(a.Weight), text(a.Capacity), "1", ms(a.Lease), ms(window), ms(a.Claim), inbox),
+		}
 	case reenter:
-		return "acquire", []string{owner, "1", text(a.Capacity), "2", ms(a.Lease), "0", ms(a.Claim), inbox}
+		return "acquire", []string{h, "", ms(a.Lease + 1), words("1", text(a.Capacity), "2", ms(a.Lease), "0", ms(a.Claim), inbox)}
 	case renew:
-		return "renew", []string{owner, ms(a.Lease), text(c.token), text(int64(c.depth))}
+		return "renew", []string{h, ms(a.Lease), text(c.token), text(int64(c.depth))}
 	case downgrade, partial:
-		return "release", []string{owner, "1", text(c.weight), "0", "0", inbox, "0"}
+		return "release", []string{h, "0", words("1", text(c.weight), "0", "0", "0", inbox)}
 	case force:
-		return "release", []string{stranger, "0", "1", "0", "0", inbox, "1"}
+		return "release", []string{"h:" + stranger, "0", words("0", "1", "0", "0", "1", inbox)}
 	case release:
-		argv := []string{owner, "0", text(a.Weight), ms(tomb), text(c.token), inbox, "0"}
+		alone := "0"
+		if tomb == 0 && c.next == 0 {
+			alone = "1"
+		}
+		argv := []string{h, alone, words("0", text(a.Weight), ms(tomb), text(c.token), "0", inbox)}
 		if c.next > 0 {
 			n := &w.scope.Agents[c.next-1]
-			argv = append(argv, w.owner(c.next-1, c.nextTenure), text(n.Weight), text(n.Capacity), ms(n.Claim), ms(n.Window))
+			argv = append(argv, w.owner(c.next-1, c.nextTenure), words(text(n.Weight), text(n.Capacity), ms(n.Claim), ms(n.Window)))
 		}
 		return "release", argv
 	}

@@ -1,14 +1,12 @@
 -- acquire: try, wait, poll or re-enter. May run twice, late, or after the caller gave up.
 --
 -- KEYS[1]  hash of the name
--- ARGV[1]  owner, "<client id>:<n>"
--- ARGV[2]  weight, 1 to capacity
--- ARGV[3]  capacity
--- ARGV[4]  depth: 1 acquires, more re-enters
--- ARGV[5]  lease in ms, 100 to 86400000
--- ARGV[6]  window in ms for which the client counts as alive; 0: do not wait
--- ARGV[7]  claim in ms: how long a pushed grant lasts, 100 to 86400000
--- ARGV[8]  prefix of the inbox channels
+-- ARGV[1]  "h:" and the owner, "<client id>:<n>"
+-- ARGV[2]  what the value of a lone holder begins with, "<weight> 1 +<lease> "; empty for a re-entry
+-- ARGV[3]  TTL of a lone holder's key in ms: the lease and a second
+-- ARGV[4]  "weight capacity depth lease window claim inbox": weight 1 to capacity; depth 1 acquires, more re-enters; lease
+--          in ms, 100 to 86400000; window in ms for which the client counts as alive, 0: do not wait; claim in ms:
+--          how long a pushed grant lasts, 100 to 86400000; inbox: prefix of the inbox channels
 --
 -- Returns the numbers "status token now seq left waiting ticket ahead more"; those missing at the end are 0
 -- status: 1 held, 2 waiting, 0 busy (only with window 0), -1 refused (tombstone), -2 lost (only with depth > 1)
@@ -16,15 +14,13 @@
 -- earliest deadline; waiting counts the tickets; ahead is 0 when the ticket is the head of the queue; more is 1
 -- if the queue could not be served to the end: ask again at once.
 
-local owner, lease = ARGV[1], tonumber(ARGV[5])
-
--- A name that nobody uses has no key. Its only holder is all that is written; used, exp and seq follow from it.
-if ARGV[4] == '1' and lease and lease >= 100 and lease <= 86400000 and redis.call('EXISTS', KEYS[1]) == 0 then
+-- A name that nobody uses has no key. Its lone holder is all that is written: what else there is to know of the name
+-- follows from it. Nothing here parses or formats a number: that would cost as much as all these commands.
+if ARGV[2] ~= '' and redis.call('EXISTS', KEYS[1]) == 0 then
   local time = redis.call('TIME')
   local token = time[1] .. string.sub('00000' .. time[2], -6)
-  local deadline = time[1] * 1000 + math.floor(time[2] / 1000) + lease
-  redis.call('HSET', KEYS[1], 'v', '1', 'h:' .. owner, ARGV[2] .. ' 1 ' .. deadline .. ' ' .. token)
-  local denied = redis.pcall('PEXPIRE', KEYS[1], lease + 1000)
+  redis.call('HSET', KEYS[1], ARGV[1], ARGV[2] .. token)
+  local denied = redis.pcall('PEXPIRE', KEYS[1], ARGV[3])
   if type(denied) == 'table' then -- no right to: no key may be left without a TTL
     redis.call('DEL', KEYS[1])
     return denied
@@ -34,12 +30,12 @@ end
 
 local HELD, WAITING, BUSY, REFUSED, LOST = 1, 2, 0, -1, -2
 
-local inbox = ARGV[8]
-local weight, capacity, depth = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-local window, claim = tonumber(ARGV[6]), tonumber(ARGV[7])
-if not (weight and capacity and depth and lease and window and claim and weight >= 1 and weight <= capacity
-  and depth >= 1 and lease >= 100 and lease <= 86400000 and window >= 0 and window <= 86400000
-  and claim >= 100 and claim <= 86400000) then
+local owner = string.sub(ARGV[1], 3)
+local weight, capacity, depth, lease, window, claim, inbox = string.match(ARGV[4], '^(%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (.*)$')
+weight, capacity, depth = tonumber(weight), tonumber(capacity), tonumber(depth)
+lease, window, claim = tonumber(lease), tonumber(window), tonumber(claim)
+if not (weight and weight >= 1 and weight <= capacity and depth >= 1 and lease >= 100 and lease <= 86400000
+  and window <= 86400000 and claim >= 100 and claim <= 86400000) then
   return redis.error_reply('HFARGS acquire got a bad argument')
 end
 

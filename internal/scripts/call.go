@@ -2,25 +2,26 @@ package scripts
 
 import (
 	"context"
+	"strconv"
 	"sync"
 
 	"github.com/redis/go-redis/v9"
 )
 
 // call is one run of a script. It keeps what its command needs in one piece, and is used again: most of what an
-// uncontended acquire costs its client would be these allocations. Arguments are pointers into it, which go-redis writes
-// like what they point to.
+// uncontended acquire costs its client would be these allocations.
 type call struct {
 	script  *script
 	key     string
 	command once
 	args    []any // in space
-	space   [20]any
-	texts   [3]string
-	ntexts  int
-	numbers [12]int64
+	space   [9]any
+	words   [5]word
 	n       int
 }
+
+// word is an argument, which go-redis writes as MarshalBinary gives it.
+type word struct{ text []byte }
 
 // once is a command that go-redis sends once: a script whose reply was lost may have run, and what follows
 // from that is ours to decide. The replies of the scripts are numbers in a string.
@@ -34,7 +35,7 @@ var calls = sync.Pool{New: func() any { return new(call) }}
 // newCall returns a call without arguments. Whoever has its reply gives it back with free.
 func newCall(s *script, key string) *call {
 	c := calls.Get().(*call)
-	c.script, c.key, c.ntexts, c.n = s, key, 0, 0
+	c.script, c.key, c.n = s, key, 0
 	c.args = append(c.space[:0], nil, nil, one, key)
 	return c
 }
@@ -48,17 +49,38 @@ var one any = 1
 // before it sends its first, and keeps everybody waiting if that node is frozen.
 const oneKey = 1
 
-func (c *call) text(s string) {
-	c.texts[c.ntexts] = s
-	c.args = append(c.args, &c.texts[c.ntexts])
-	c.ntexts++
+// word adds an argument, which is empty.
+func (c *call) word() *word {
+	w := &c.words[c.n]
+	w.text = w.text[:0]
+	c.args = append(c.args, w)
+	c.n++
+	return w
 }
 
-func (c *call) number(n int64) {
-	c.numbers[c.n] = n
-	c.args = append(c.args, &c.numbers[c.n])
-	c.n++
+func (w *word) add(text string) *word {
+	w.text = append(w.text, text...)
+	return w
 }
+
+func (w *word) number(n int64) *word {
+	w.text = strconv.AppendInt(w.text, n, 10)
+	return w
+}
+
+// numbers adds each with a space behind it.
+func (w *word) numbers(ns ...int64) *word {
+	for _, n := range ns {
+		w.number(n).add(" ")
+	}
+	return w
+}
+
+// MarshalBinary implements encoding.BinaryMarshaler.
+func (w *word) MarshalBinary() ([]byte, error) { return w.text, nil }
+
+// String is for those who log commands.
+func (w *word) String() string { return string(w.text) }
 
 // prepare makes the command anew, with the whole script or its hash.
 func (c *call) prepare(ctx context.Context, whole bool) *once {

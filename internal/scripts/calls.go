@@ -22,6 +22,11 @@ const (
 	Lost    Status = -2 // a re-entry found no hold
 )
 
+const (
+	holderField = "h:"        // and the owner
+	slack       = time.Second // that a key outlives its last deadline
+)
+
 // Acquire is a call of acquire.lua.
 type Acquire struct {
 	Key, Owner       string
@@ -48,14 +53,13 @@ type Acquired struct {
 
 func (c *Caller) acquire(a *Acquire) *call {
 	s := newCall(&acquireScript, a.Key)
-	s.text(a.Owner)
-	s.number(a.Weight)
-	s.number(a.Capacity)
-	s.number(int64(a.Depth))
-	s.number(millis(a.Lease))
-	s.number(millis(a.Window))
-	s.number(millis(a.Claim))
-	s.text(c.inboxes)
+	s.word().add(holderField).add(a.Owner)
+	lone := s.word()
+	if a.Depth == 1 {
+		lone.number(a.Weight).add(" 1 +").number(millis(a.Lease)).add(" ")
+	}
+	s.word().number(millis(a.Lease + slack))
+	s.word().numbers(a.Weight, a.Capacity, int64(a.Depth), millis(a.Lease), millis(a.Window), millis(a.Claim)).add(c.inboxes)
 	return s
 }
 
@@ -126,23 +130,18 @@ type Released struct {
 
 func (c *Caller) release(r *Release) *call {
 	s := newCall(&releaseScript, r.Key)
-	s.text(r.Owner)
-	s.number(int64(r.Depth))
-	s.number(max(r.Weight, 1))
-	s.number(millis(r.Tomb))
-	s.number(r.Token)
-	s.text(c.inboxes)
-	force := int64(0)
+	s.word().add(holderField).add(r.Owner)
+	alone, force := int64(0), int64(0)
 	if r.Force {
 		force = 1
+	} else if r.Depth == 0 && r.Tomb == 0 && r.Next == nil {
+		alone = 1
 	}
-	s.number(force)
+	s.word().number(alone)
+	s.word().numbers(int64(r.Depth), max(r.Weight, 1), millis(r.Tomb), r.Token, force).add(c.inboxes)
 	if n := r.Next; n != nil {
-		s.text(n.Owner)
-		s.number(n.Weight)
-		s.number(n.Capacity)
-		s.number(millis(n.Claim))
-		s.number(millis(n.Window))
+		s.word().add(n.Owner)
+		s.word().numbers(n.Weight, n.Capacity, millis(n.Claim)).number(millis(n.Window))
 	}
 	return s
 }
@@ -181,10 +180,10 @@ type Renewed struct {
 
 func renewal(r *Renew) *call {
 	s := newCall(&renewScript, r.Key)
-	s.text(r.Owner)
-	s.number(millis(r.Lease))
-	s.number(r.Token)
-	s.number(int64(max(r.Depth, 1)))
+	s.word().add(holderField).add(r.Owner)
+	s.word().number(millis(r.Lease))
+	s.word().number(r.Token)
+	s.word().number(int64(max(r.Depth, 1)))
 	return s
 }
 

@@ -30,11 +30,13 @@ local function writeHolder(o, w, depth, deadline, token)
   changed = true
 end
 
--- touch is a write that a full memory never refuses, after which Redis lets the rest of a script through.
+-- touch is a write that a full memory never refuses, after which Redis lets the rest of a script through. A lone holder
+-- gets a version: with its only field the key would go, and its TTL.
 local function touch()
   local ttl = redis.call('PTTL', KEYS[1])
   if ttl == -1 then ttl = DAY + SLACK elseif ttl <= 0 then ttl = SLACK end
   redis.call('PEXPIRE', KEYS[1], ttl)
+  if exists and not fields[1] then redis.call('HSET', KEYS[1], 'v', '1') end
 end
 
 -- The clock by which waiting clients count as dead stands still while nobody reaches the server: a stall

@@ -2,7 +2,7 @@
 -- creates anything, never shortens.
 --
 -- KEYS[1]  hash of the name
--- ARGV[1]  owner, "<client id>:<n>"
+-- ARGV[1]  "h:" and the owner, "<client id>:<n>"
 -- ARGV[2]  lease in ms, 100 to 86400000
 -- ARGV[3]  highest base of a token that the hold handed out
 -- ARGV[4]  depth
@@ -11,19 +11,21 @@
 
 local DAY, SLACK = 86400000, 1000
 
-local owner, lease, token, depth = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local lease, token, depth = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 if not (lease and token and depth and depth >= 1 and lease >= 100 and lease <= DAY) then
   return redis.error_reply('HFARGS renew got a bad argument')
 end
 
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local fields = redis.call('HMGET', KEYS[1], 'v', 'h:' .. owner, 'seq', 'q')
-if fields[1] ~= '1' and (fields[1] or redis.call('EXISTS', KEYS[1]) == 1) then
-  return redis.error_reply('HFVERSION the key has protocol version ' .. (fields[1] or 'none') .. ', this client speaks version 1')
+local fields = redis.call('HMGET', KEYS[1], 'v', ARGV[1], 'seq', 'q')
+if fields[1] and fields[1] ~= '1' then
+  return redis.error_reply('HFVERSION the key has protocol version ' .. fields[1] .. ', this client speaks version 1')
 end
-local w, deadline, mine = string.match(fields[2] or '', '^(%d+) %d+ (%d+) (%d+)$')
-if not w or deadline + 0 <= now then return '0' end
+local w, plus, deadline, mine = string.match(fields[2] or '', '^(%d+) %d+ (%+?)(%d+) (%d+)$')
+if not w then return '0' end
+if plus == '+' then deadline = math.floor(mine / 1000) + deadline end
+if deadline + 0 <= now then return '0' end
 
 -- A full memory never refuses PEXPIRE, and lets what follows it through. GT: never sooner than now; a key without an end,
 -- somebody's PERSIST, counts as one that ends later than any.
@@ -31,8 +33,8 @@ if redis.call('PEXPIRE', KEYS[1], lease + SLACK, 'GT') == 0 and redis.call('PTTL
   redis.call('PEXPIRE', KEYS[1], DAY + SLACK)
 end
 deadline = math.max(deadline, now + lease)
-redis.call('HSET', KEYS[1], 'h:' .. owner, w .. ' ' .. ARGV[4] .. ' ' .. deadline .. ' ' .. mine)
+redis.call('HSET', KEYS[1], ARGV[1], w .. ' ' .. ARGV[4] .. ' ' .. deadline .. ' ' .. mine)
 if token > (tonumber(fields[3] or mine) or 0) then
-  redis.call('HSET', KEYS[1], 'seq', string.format('%.0f', token))
+  redis.call('HSET', KEYS[1], 'seq', string.format('%.0f', token), 'v', '1')
 end
 return '1 ' .. mine .. ' ' .. now .. ' ' .. (fields[4] or 0)

@@ -7,31 +7,46 @@ local now = math.floor(us / 1000)
 
 local fields = redis.call('HMGET', KEYS[1], 'v', 'used', 'exp', 'seq', 'q', 'head', 'tail', 'xt', 'vt', 'lt',
   'h:' .. owner, 't:' .. owner, 'x:' .. owner)
-if fields[1] ~= '1' and (fields[1] or redis.call('EXISTS', KEYS[1]) == 1) then
-  return redis.error_reply('HFVERSION the key has protocol version ' .. (fields[1] or 'none') .. ', this client speaks version 1')
-end
 
 -- number reads what a script wrote; anything else, a nan say, is 0.
 local function number(s)
   local n = tonumber(s or 0)
   return n and n >= 0 and n < 9007199254740992 and n or 0
 end
-local exists = fields[1] == '1'
+
+-- holder parses "weight depth deadline token". What an acquire of an unused name wrote has "+lease" for the deadline:
+-- it counts from the token, which is the time in µs.
+local function holder(h)
+  local w, depth, plus, deadline, token = string.match(h, '^(%d+) (%d+) (%+?)(%d+) (%d+)$')
+  deadline, token = number(deadline), number(token)
+  if plus == '+' then deadline = math.floor(token / 1000) + deadline end
+  return number(w), number(depth), deadline, token
+end
+
+-- Without a version it is nobody's, a lone holder's, or not ours.
+local exists, all = fields[1] == '1', nil
+if not exists then
+  local size = fields[1] and -1 or redis.call('HLEN', KEYS[1])
+  if size > 0 and size < 100 then
+    all = redis.call('HGETALL', KEYS[1])
+    for i = 1, #all, 2 do
+      exists = exists or string.sub(all[i], 1, 2) == 'h:' and holder(all[i + 1]) > 0
+    end
+  end
+  if size ~= 0 and not exists then
+    return redis.error_reply('HFVERSION the key has protocol version ' .. (fields[1] or 'none') .. ', this client speaks version 1')
+  end
+end
+
 local used, exp, seq = number(fields[2]), number(fields[3]), number(fields[4])
 local q, head, tail = number(fields[5]), number(fields[6]), number(fields[7])
 local xt, lt = number(fields[8]), number(fields[10])
 local held, ticketed = fields[11], fields[12]
 
--- holder parses "weight depth deadline token".
-local function holder(h)
-  local w, depth, deadline, token = string.match(h, '^(%d+) (%d+) (%d+) (%d+)$')
-  return number(w), number(depth), number(deadline), number(token)
-end
-
--- A fast acquire left the sum of the weights, the earliest deadline and the last token to be found; so does damage.
+-- From a lone holder the sum of the weights, the earliest deadline and the last token are to be found; from damage as well.
 if exists and (not fields[2] or used == 0 and fields[2] ~= '0' or exp == 0 and fields[3]) then
   used = 0
-  local all = redis.call('HGETALL', KEYS[1])
+  all = all or redis.call('HGETALL', KEYS[1])
   for i = 1, #all, 2 do
     if string.sub(all[i], 1, 2) == 'h:' then
       local w, _, deadline, token = holder(all[i + 1])

@@ -110,11 +110,11 @@ func state(name string, now int64, fields map[string]string) hold.State {
 		kind, owner, _ := strings.Cut(field, ":")
 		v := integers(value)
 		switch {
-		case kind == "h" && len(v) == 4 && v[2] > now:
+		case kind == "h" && len(v) == 4 && deadline(value, v) > now:
 			client, label := clientOf(owner)
 			s.Holders = append(s.Holders, hold.Holder{
 				Owner: owner, Client: client, Label: label, Weight: v[0], Depth: int(v[1]),
-				LeaseLeft: time.Duration(v[2]-now) * time.Millisecond, Token: tenure.FirstToken(v[3]),
+				LeaseLeft: time.Duration(deadline(value, v)-now) * time.Millisecond, Token: tenure.FirstToken(v[3]),
 			})
 		case kind == "t" && len(v) == 4:
 			client, label := clientOf(owner)
@@ -133,6 +133,14 @@ func state(name string, now int64, fields map[string]string) hold.State {
 		s.Queue = append(s.Queue, q.w)
 	}
 	return s
+}
+
+// deadline of a holder: a lone one's is written as its lease, "+30000", which counts from its token.
+func deadline(value string, v []int64) int64 {
+	if strings.Contains(value, "+") {
+		return v[3]/1000 + v[2]
+	}
+	return v[2]
 }
 
 // clientOf splits "<client id>:<n>", and the label "@…" that may end a client id.
