@@ -136,7 +136,7 @@ func (r request) args() []any {
 		}
 		return []any{owner, lone, r.lease + 1000, fmt.Sprintf("%d %d %d %d %d %d inbox:", r.weight, r.capacity, r.depth, r.lease, r.window, r.claim)}
 	case renewScript:
-		return []any{owner, r.lease, r.token, r.depth}
+		return []any{owner, r.lease, r.token, r.depth, r.lease + 1000}
 	}
 	force, alone := 0, 0
 	if r.force {
@@ -190,9 +190,16 @@ func parse(hash map[string]string, ttl int64) snapshot {
 		switch {
 		case pair && kind == "h":
 			var h holding
-			_, err = fmt.Sscanf(value, "%d %d %d %d", &h.weight, &h.depth, &h.deadline, &h.token)
-			if strings.Contains(value, "+") { // a lone holder's lease, from its token
-				h.deadline += h.token / 1000
+			var since int64
+			n, _ := fmt.Sscanf(value, "%d %d %d %d %d", &h.weight, &h.depth, &h.deadline, &h.token, &since)
+			if err = nil; n < 4 {
+				err = strconv.ErrSyntax
+			}
+			if strings.Contains(value, "+") { // the lease, from the last renewal or the token
+				if n == 4 {
+					since = h.token
+				}
+				h.deadline += since / 1000
 			}
 			s.holders[rest] = h
 		case pair && kind == "t":

@@ -286,5 +286,5 @@ func (m *rules) renew(r request) []int64 {
 	}
 	h.deadline, h.depth = max(h.deadline, m.now()+r.lease), r.depth
 	m.seq = max(m.seq, r.token)
-	return []int64{1, h.token, m.now(), int64(len(m.queue))}
+	return []int64{1, h.token, m.us, int64(len(m.queue))}
 }

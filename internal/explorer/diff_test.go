@@ -224,5 +224,5 @@ func (c *calls) next() (script string, argv []string) {
 		}
 		return "inspect", nil
 	}
-	return "renew", []string{"h:" + c.owner(), c.pick("30000", "200"), c.token(), c.pick("1", "2")}
+	return "renew", []string{"h:" + c.owner(), c.pick("30000", "200"), c.token(), c.pick("1", "2"), c.pick("31000", "1200")}
 }

@@ -21,7 +21,7 @@ func readAnswer(k kind, reply [9]int64) answer {
 	case acquire, reenter:
 		return answer{status: int8(at(0)), token: at(1), seq: at(3), ticket: at(6)}
 	case renew:
-		return answer{status: int8(at(0)), token: at(1), now: at(2)}
+		return answer{status: int8(at(0)), token: at(1), now: at(2) / 1000}
 	}
 	return answer{status: int8(at(0)), seq: at(1), ticket: at(3), more: at(5) == 1}
 }

@@ -41,11 +41,15 @@ func readRecord(s *Server) *record {
 			continue
 		}
 		kind, rest, _ := strings.Cut(field, ":")
-		switch n := fourInts(value); kind {
+		switch n := ints(value); kind {
 		case "h":
 			r.holders[rest] = holder{n[0], n[1], n[2], n[3]}
-			if strings.Contains(value, "+") { // a lone holder's lease, from its token
-				r.holders[rest] = holder{n[0], n[1], n[3]/1000 + n[2], n[3]}
+			if strings.Contains(value, "+") { // the lease, from the last renewal or the token
+				since := n[3]
+				if n[4] > 0 {
+					since = n[4]
+				}
+				r.holders[rest] = holder{n[0], n[1], since/1000 + n[2], n[3]}
 			}
 		case "t":
 			r.tickets[rest] = ticket{n[0], n[1], n[2], n[3]}
@@ -81,7 +85,7 @@ func toInt(s string) int64 {
 	return n
 }
 
-func fourInts(s string) (n [4]int64) {
+func ints(s string) (n [5]int64) {
 	for i, word := range strings.Fields(s) {
 		if i < len(n) {
 			n[i] = toInt(word)

@@ -280,7 +280,7 @@ func (w *world) arguments(c call) (string, []string) {
 	case reenter:
 		return "acquire", []string{h, "", ms(a.Lease + 1), words("1", text(a.Capacity), "2", ms(a.Lease), "0", ms(a.Claim), inbox)}
 	case renew:
-		return "renew", []string{h, ms(a.Lease), text(c.token), text(int64(c.depth))}
+		return "renew", []string{h, ms(a.Lease), text(c.token), text(int64(c.depth)), ms(a.Lease + 1)}
 	case downgrade, partial:
 		return "release", []string{h, "0", words("1", text(c.weight), "0", "0", "0", inbox)}
 	case force:

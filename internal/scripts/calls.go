@@ -184,6 +184,7 @@ func renewal(r *Renew) *call {
 	s.word().number(millis(r.Lease))
 	s.word().number(r.Token)
 	s.word().number(int64(max(r.Depth, 1)))
+	s.word().number(millis(r.Lease + slack))
 	return s
 }
 
@@ -192,7 +193,7 @@ func renewed(reply string, f *Failure) (Renewed, *Failure) {
 	if f != nil {
 		return Renewed{}, f
 	}
-	return Renewed{Held: r[0] == 1, Token: r[1], Now: r[2], Waiting: int(r[3])}, nil
+	return Renewed{Held: r[0] == 1, Token: r[1], Now: r[2] / 1000, Waiting: int(r[3])}, nil
 }
 
 // RenewAll makes one attempt for each, in one write, over connections that users' blocking commands do not use up.

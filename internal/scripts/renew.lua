@@ -6,8 +6,9 @@
 -- ARGV[2]  lease in ms, 100 to 86400000
 -- ARGV[3]  highest base of a token that the hold handed out
 -- ARGV[4]  depth
+-- ARGV[5]  TTL that the key must have at least, in ms: the lease and a second
 --
--- Returns the numbers "1 token now waiting" (now in ms), or "0" when the owner does not hold.
+-- Returns the numbers "1 token now waiting" (now in µs), or "0" when the owner does not hold.
 
 local DAY, SLACK = 86400000, 1000
 
@@ -17,24 +18,27 @@ if not (lease and token and depth and depth >= 1 and lease >= 100 and lease <= D
 end
 
 local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local us = time[1] .. string.sub('00000' .. time[2], -6)
 local fields = redis.call('HMGET', KEYS[1], 'v', ARGV[1], 'seq', 'q')
-if fields[1] and fields[1] ~= '1' then
-  return redis.error_reply('HFVERSION the key has protocol version ' .. fields[1] .. ', this client speaks version 1')
+local w, plus, deadline, mine, since = string.match(fields[2] or '', '^(%d+) %d+ (%+?)(%d+) (%d+) ?(%d*)$')
+if not w or fields[1] and fields[1] ~= '1' then
+  -- include version
+  local all = fields[1] == '1' and {} or unversioned(fields[1])
+  return all.err and all or '0'
 end
-local w, plus, deadline, mine = string.match(fields[2] or '', '^(%d+) %d+ (%+?)(%d+) (%d+)$')
-if not w then return '0' end
-if plus == '+' then deadline = math.floor(mine / 1000) + deadline end
-if deadline + 0 <= now then return '0' end
+deadline = plus == '+' and math.floor((since == '' and mine or since) / 1000) + deadline or tonumber(deadline)
+local now = math.floor(us / 1000)
+if deadline <= now then return '0' end
 
 -- A full memory never refuses PEXPIRE, and lets what follows it through. GT: never sooner than now; a key without an end,
 -- somebody's PERSIST, counts as one that ends later than any.
-if redis.call('PEXPIRE', KEYS[1], lease + SLACK, 'GT') == 0 and redis.call('PTTL', KEYS[1]) == -1 then
+if redis.call('PEXPIRE', KEYS[1], ARGV[5], 'GT') == 0 and redis.call('PTTL', KEYS[1]) == -1 then
   redis.call('PEXPIRE', KEYS[1], DAY + SLACK)
 end
-deadline = math.max(deadline, now + lease)
-redis.call('HSET', KEYS[1], ARGV[1], w .. ' ' .. ARGV[4] .. ' ' .. deadline .. ' ' .. mine)
+local value = w .. ' ' .. ARGV[4] .. ' +' .. ARGV[2] .. ' ' .. mine .. ' ' .. us
+if deadline > now + lease then value = w .. ' ' .. ARGV[4] .. ' ' .. deadline .. ' ' .. mine end
+redis.call('HSET', KEYS[1], ARGV[1], value)
 if token > (tonumber(fields[3] or mine) or 0) then
   redis.call('HSET', KEYS[1], 'seq', string.format('%.0f', token), 'v', '1')
 end
-return '1 ' .. mine .. ' ' .. now .. ' ' .. (fields[4] or 0)
+return '1 ' .. mine .. ' ' .. us .. ' ' .. (fields[4] or '0')

@@ -20,7 +20,7 @@ func Source(name string) string {
 	var b strings.Builder
 	for line := range strings.Lines(read(name)) {
 		if part, ok := strings.CutPrefix(strings.TrimSpace(line), "-- include "); ok {
-			b.WriteString(strip(read(part)))
+			b.WriteString(Source(part))
 			continue
 		}
 		b.WriteString(line)

@@ -14,28 +14,21 @@ local function number(s)
   return n and n >= 0 and n < 9007199254740992 and n or 0
 end
 
--- holder parses "weight depth deadline token". What an acquire of an unused name wrote has "+lease" for the deadline:
--- it counts from the token, which is the time in µs.
+-- holder parses "weight depth deadline token", or "weight depth +lease token since": the deadline is then the lease
+-- after since, in µs, or after the token if that is missing.
 local function holder(h)
-  local w, depth, plus, deadline, token = string.match(h, '^(%d+) (%d+) (%+?)(%d+) (%d+)$')
+  local w, depth, plus, deadline, token, since = string.match(h, '^(%d+) (%d+) (%+?)(%d+) (%d+) ?(%d*)$')
   deadline, token = number(deadline), number(token)
-  if plus == '+' then deadline = math.floor(token / 1000) + deadline end
+  if plus == '+' then deadline = math.floor(number(since ~= '' and since or token) / 1000) + deadline end
   return number(w), number(depth), deadline, token
 end
 
--- Without a version it is nobody's, a lone holder's, or not ours.
+-- include version
 local exists, all = fields[1] == '1', nil
 if not exists then
-  local size = fields[1] and -1 or redis.call('HLEN', KEYS[1])
-  if size > 0 and size < 100 then
-    all = redis.call('HGETALL', KEYS[1])
-    for i = 1, #all, 2 do
-      exists = exists or string.sub(all[i], 1, 2) == 'h:' and holder(all[i + 1]) > 0
-    end
-  end
-  if size ~= 0 and not exists then
-    return redis.error_reply('HFVERSION the key has protocol version ' .. (fields[1] or 'none') .. ', this client speaks version 1')
-  end
+  all = unversioned(fields[1])
+  if all.err then return all end
+  exists = #all > 0
 end
 
 local used, exp, seq = number(fields[2]), number(fields[3]), number(fields[4])

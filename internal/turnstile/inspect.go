@@ -110,7 +110,7 @@ func state(name string, now int64, fields map[string]string) hold.State {
 		kind, owner, _ := strings.Cut(field, ":")
 		v := integers(value)
 		switch {
-		case kind == "h" && len(v) == 4 && deadline(value, v) > now:
+		case kind == "h" && len(v) >= 4 && deadline(value, v) > now:
 			client, label := clientOf(owner)
 			s.Holders = append(s.Holders, hold.Holder{
 				Owner: owner, Client: client, Label: label, Weight: v[0], Depth: int(v[1]),
@@ -135,10 +135,10 @@ func state(name string, now int64, fields map[string]string) hold.State {
 	return s
 }
 
-// deadline of a holder: a lone one's is written as its lease, "+30000", which counts from its token.
+// deadline of a holder, in ms. It may be written as the lease, "+30000", which counts from the last renewal or else the token.
 func deadline(value string, v []int64) int64 {
 	if strings.Contains(value, "+") {
-		return v[3]/1000 + v[2]
+		return v[len(v)-1]/1000 + v[2]
 	}
 	return v[2]
 }

@@ -87,13 +87,11 @@ var (
 	commandsOfAcquire = redis.NewScript(`
 redis.call('EXISTS', KEYS[1])
 redis.call('TIME')
-redis.call('HSET', KEYS[1], 'v', '1', 'h:' .. ARGV[1], ARGV[2])
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
 return '1 1796100000000000'`)
 	commandsOfRelease = redis.NewScript(`
-redis.call('HGET', KEYS[1], 'h:' .. ARGV[1])
-redis.call('HLEN', KEYS[1])
-redis.call('TIME')
+redis.call('HMGET', KEYS[1], ARGV[1], 'v')
 redis.call('DEL', KEYS[1])
 return '1'`)
 )
@@ -106,7 +104,7 @@ type commandsName struct {
 }
 
 func (n *commandsName) Lock(ctx context.Context) error {
-	return commandsOfAcquire.Run(ctx, n.rdb, []string{n.name}, n.owner, "1 1 1796100000000 1796100000000000", 31000).Err()
+	return commandsOfAcquire.Run(ctx, n.rdb, []string{n.name}, n.owner, "1 1 +30000 1796100000000000", 31000).Err()
 }
 
 func (n *commandsName) Unlock() error {
@@ -116,7 +114,7 @@ func (n *commandsName) Unlock() error {
 func openCommands(c Config) (*Client, error) {
 	rdb := goRedis(c)
 	handle := func(name string) Handle {
-		return &commandsName{rdb: rdb, name: name, owner: "AAAAAAAAAAAAAAAAAAAAAA@host-1234:" + strconv.FormatInt(owners.Add(1), 10)}
+		return &commandsName{rdb: rdb, name: name, owner: "h:AAAAAAAAAAAAAAAAAAAAAA@host-1234:" + strconv.FormatInt(owners.Add(1), 10)}
 	}
 	return &Client{Handle: handle, Close: func() { _ = rdb.Close() }}, nil
 }
