@@ -84,8 +84,8 @@ func New(r Renewer, warn func(msg string, attrs ...any), told func(t *tenure.Ten
 func (w *Watchdog) Add(t *tenure.Tenure, key string) *Watch {
 	v := &Watch{tenure: t, key: key, index: -1, set: true}
 	switch {
-	case !t.Terms.Fixed && t.Deadline().Until() < t.Terms.Lease/2:
-		v.renewAt = tenure.Now()
+	case !t.Terms.Fixed && t.Deadline().Sub(tenure.Lately()) < t.Terms.Lease/2:
+		v.renewAt = tenure.Lately()
 	default:
 		v.renewAt = t.Since().Add(pause(t.Terms.Lease))
 	}
@@ -97,8 +97,8 @@ func (w *Watchdog) Add(t *tenure.Tenure, key string) *Watch {
 // sets the lease, goes out after a third of the claim, at once if less than half of it is left, or if the lease
 // is fixed: that counts from the grant.
 func (w *Watchdog) AddClaim(t *tenure.Tenure, key string, claim time.Duration) *Watch {
-	v := &Watch{tenure: t, key: key, index: -1, renewAt: tenure.Now()}
-	if !t.Terms.Fixed && t.Deadline().Until() >= claim/2 {
+	v := &Watch{tenure: t, key: key, index: -1, renewAt: tenure.Lately()}
+	if !t.Terms.Fixed && t.Deadline().Sub(v.renewAt) >= claim/2 {
 		v.renewAt = v.renewAt.Add(claim / 3)
 	}
 	w.add(v)
@@ -273,7 +273,7 @@ func (w *Watchdog) renew(batch []*Watch) {
 			rs[i].Lease = look // the server never shortens
 		}
 	}
-	sent := tenure.Now()
+	sent := tenure.Lately()
 	answers, failures := w.renewer.RenewAll(w.ctx, rs)
 	if w.ctx.Err() != nil {
 		return

@@ -12,6 +12,7 @@ type Instant struct{ ns int64 }
 var (
 	ignoreSuspends atomic.Bool
 	start          = time.Now()
+	ahead          atomic.Int64 // ns that Now is at least ahead of the time since start
 )
 
 // IgnoreSuspends reads the clock of package time instead: in virtual time (testing/synctest) the other would count real
@@ -24,11 +25,25 @@ func SeesSuspends() bool { return !ignoreSuspends.Load() && sinceBoot() != 0 }
 // Now reads the clock.
 func Now() Instant {
 	if !ignoreSuspends.Load() {
-		if ns := sinceBoot(); ns != 0 {
-			return Instant{int64(ns)}
+		if boot := sinceBoot(); boot != 0 {
+			// Read after boot, so it can only be too little, and the most is the best.
+			for d, most := int64(boot-time.Since(start)), ahead.Load(); d > most && !ahead.CompareAndSwap(most, d); {
+				most = ahead.Load()
+			}
+			return Instant{int64(boot)}
 		}
 	}
 	return Instant{int64(time.Since(start)) + 1<<60} // virtual time begins in 2000: never 0
+}
+
+// Lately returns an instant that is not later than Now, and never goes back. It needs no system call, but does not know of a
+// suspend before the next Now. Deadlines that count from it come too early then, not too late.
+func Lately() Instant {
+	most := ahead.Load()
+	if most == 0 || ignoreSuspends.Load() {
+		return Now()
+	}
+	return Instant{int64(time.Since(start)) + most}
 }
 
 // Add returns i moved by d; beyond what can be counted, the last instant there is.

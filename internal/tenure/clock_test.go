@@ -14,3 +14,22 @@ func TestTheFarthestInstantIsFarAway(t *testing.T) {
 		t.Errorf("a minute ahead is %v away", at.Until())
 	}
 }
+
+func TestLatelyIsNeverLaterThanNow(t *testing.T) {
+	last := Lately()
+	for range 100_000 {
+		lately := Lately()
+		now := Now()
+		if lately.After(now) || last.After(lately) {
+			t.Fatalf("lately is %v after now, %v after the one before", lately.Sub(now), lately.Sub(last))
+		}
+		last = lately
+	}
+	var least time.Duration = time.Hour
+	for range 1000 {
+		least = min(least, Now().Sub(Lately()).Abs())
+	}
+	if least > time.Millisecond {
+		t.Errorf("at least %v apart", least)
+	}
+}

@@ -168,7 +168,7 @@ wait:
 func (t *turnstile) attemptAlone(o *owner) {
 	a, now := o.acquire(), o.polled
 	t.mu.Unlock()
-	sent := tenure.Now()
+	sent := tenure.Lately()
 	answer, f := t.hall.cfg.Caller.Acquire(t.hall.ctx, a)
 	t.mu.Lock()
 	if o.answered(sent, answer, f) {

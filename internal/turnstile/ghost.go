@@ -20,7 +20,7 @@ func (o *owner) numbered(ticket int64, sent tenure.Instant) {
 	t := o.turn
 	back := o.attempts == 1 && ticket < t.top && sent.After(t.topAt)
 	if back || ticket > t.top {
-		t.top, t.topAt = ticket, tenure.Now()
+		t.top, t.topAt = ticket, tenure.Lately()
 	}
 	if back {
 		if in := t.hall.cfg.Inbox; in != nil {

@@ -256,7 +256,7 @@ func (h *Hall) forget(o *owner) {
 // Subscribed is called by the inbox after every (re)subscription. Grants may have been missed, so every waiter asks,
 // also those whose answer is on its way: it may have run before the subscription stood.
 func (h *Hall) Subscribed() {
-	now := tenure.Now()
+	now := tenure.Lately()
 	for _, t := range h.all() {
 		t.mu.Lock()
 		t.pollAll(now)

@@ -193,7 +193,7 @@ func (o *owner) failed(sent tenure.Instant, f *scripts.Failure) {
 	if o.phase == ended || o.phase == holding {
 		return
 	}
-	o.turn.failure, o.turn.failedAt = f, tenure.Now()
+	o.turn.failure, o.turn.failedAt = f, tenure.Lately()
 	if f.Transient && !o.try {
 		if o.phase == asking {
 			o.turn.retryLater()
@@ -236,7 +236,7 @@ func (o *owner) pushed(g grant) {
 	sent, ok := o.turn.bases.before(g.token)
 	deadline := sent.Add(g.claim - tenure.Margin(g.claim))
 	if o.req.Settings.Fixed {
-		deadline = tenure.Earlier(deadline, tenure.Now().Add(o.req.Settings.Lease))
+		deadline = tenure.Earlier(deadline, tenure.Lately().Add(o.req.Settings.Lease))
 	}
 	// A grant is another client's write: where replicas must acknowledge, only an answer of our own counts.
 	if !ok || deadline.Until() <= 0 || o.req.Settings.Replicas > 0 {
@@ -260,8 +260,8 @@ func (o *owner) granted(token int64, deadline tenure.Instant, claim time.Duratio
 		}
 		return
 	}
-	if deadline.Until() <= 0 { // the answer took longer than the lease: this tenure is over
-		o.unknown = tenure.Now() // let it be undone like one whose answer was lost
+	if deadline.Sub(tenure.Lately()) <= 0 { // the answer took longer than the lease: this tenure is over
+		o.unknown = tenure.Lately() // let it be undone like one whose answer was lost
 		o.replace()
 		return
 	}
@@ -271,7 +271,7 @@ func (o *owner) granted(token int64, deadline tenure.Instant, claim time.Duratio
 	}
 	o.phase, o.claim, o.early, o.known = holding, claim, nil, true
 	t.displace(o, token)
-	now := tenure.Now()
+	now := tenure.Lately()
 	o.own.Init(o.req.Name, o.id, &o.req.Settings.Terms, token, now, deadline, o)
 	o.tenure, o.share = &o.own, &o.first
 	_ = o.own.Begin(&o.first, o.req.Weight) // a new tenure lasts

@@ -74,7 +74,7 @@ func (o *owner) leave(s *tenure.Share) (passed bool, depth int, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var next *tenure.Share
-	now := tenure.Now()
+	now := tenure.Lately()
 	w := o.heir(now)
 	began := o.share
 	if w == nil {

@@ -33,24 +33,32 @@ func pursue[A any](c *crew, attempt func() A) *pursuit[A] {
 	}}
 }
 
-// run goes on until judge says stop, or ctx ends: then it returns false, and may be called again.
-func (p *pursuit[A]) run(ctx context.Context, judge func(A) step) bool {
+// run goes on until judge says stop, or ctx ends or until comes (zero: never): then it returns false, and may be called again.
+func (p *pursuit[A]) run(ctx context.Context, until time.Time, judge func(A) step) bool {
 	if p.answers == nil {
 		p.answers, p.wait = make(chan A, maxInflight), time.NewTimer(0)
 	}
 	p.pause = max(p.pause, minBackoff)
 	defer p.wait.Stop()
 	for ctx.Err() == nil {
-		if p.flying < maxInflight && time.Until(p.next) <= 0 {
+		now := time.Now()
+		if !until.IsZero() && !now.Before(until) {
+			return false
+		}
+		if p.flying < maxInflight && !now.Before(p.next) {
 			p.flying++
-			p.next = time.Now().Add(patience)
+			p.next = now.Add(patience)
 			p.crew.add()
 			p.start(func(a A) {
 				p.answers <- a
 				p.crew.done()
 			})
 		}
-		p.wait.Reset(max(time.Until(p.next), time.Millisecond))
+		wait := p.next.Sub(now)
+		if !until.IsZero() {
+			wait = min(wait, until.Sub(now))
+		}
+		p.wait.Reset(max(wait, time.Millisecond))
 		select {
 		case a := <-p.answers:
 			p.flying--

@@ -59,7 +59,7 @@ func (o *owner) Extend(ctx context.Context, t *tenure.Tenure) error {
 func (o *owner) renew(t *tenure.Tenure) *scripts.Failure {
 	depth, _ := t.Level()
 	renew := scripts.Renew{Key: o.req.Key, Owner: o.id, Lease: t.Terms.Lease, Token: t.Base(), Depth: depth, Acks: acks(t.Terms)}
-	sent := tenure.Now()
+	sent := tenure.Lately()
 	as, fs := o.hall.cfg.Caller.RenewAll(o.hall.ctx, []scripts.Renew{renew})
 	switch {
 	case fs[0] != nil:
@@ -86,7 +86,7 @@ func (o *owner) insist(ctx, open context.Context, attempt func() *scripts.Failur
 	began := time.Now()
 	var last *scripts.Failure
 	var err error
-	if pursue(o.hall.crew, attempt).run(ctx, func(f *scripts.Failure) step {
+	if pursue(o.hall.crew, attempt).run(ctx, time.Time{}, func(f *scripts.Failure) step {
 		if err = o.tenure.Cause(); err != nil || f == nil {
 			return stop
 		}
@@ -180,7 +180,7 @@ func (o *owner) giveBack() error {
 	if t.candidate == nil && len(t.holders) == 0 {
 		if w := t.nextLocal(); w != nil {
 			next = t.start(w)
-			next.departed(tenure.Now()) // the release is its request (c6)
+			next.departed(tenure.Lately()) // the release is its request (c6)
 			t.schedule()
 		}
 	}
@@ -189,9 +189,7 @@ func (o *owner) giveBack() error {
 	if r.alone() {
 		return r.err
 	}
-	ctx, cancel := context.WithTimeout(o.hall.ctx, foreground)
-	defer cancel()
-	if r.run(ctx) {
+	if r.run(time.Now().Add(foreground)) {
 		return r.err
 	}
 	o.hall.crew.Go(r.finish)

@@ -1,7 +1,6 @@
 package turnstile
 
 import (
-	"context"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -39,7 +38,7 @@ func (o *owner) retire(next *owner) *retirement {
 	late := o.tomb() // an acquire that may still run begins its lease then
 	o.turn.mu.Unlock()
 	r := &retirement{
-		owner: o, next: next, deadline: tenure.Now(),
+		owner: o, next: next, deadline: tenure.Lately(),
 		giveUp: time.Now().Add(late + max(o.req.Settings.Lease, o.hall.cfg.Claim) + time.Second),
 	}
 	if o.tenure != nil {
@@ -51,22 +50,20 @@ func (o *owner) retire(next *owner) *retirement {
 // finish goes on to the end, in the background.
 func (r *retirement) finish() {
 	o := r.owner
-	ctx, cancel := context.WithDeadline(o.hall.ctx, r.giveUp)
-	defer cancel()
-	if !r.run(ctx) && o.hall.ctx.Err() == nil {
+	if !r.run(r.giveUp) && o.hall.ctx.Err() == nil {
 		o.hall.log.warn("holdfast: a release found no answer, the lease ends what is left", "name", o.req.Name, "error", r.last)
 		r.over()
 	}
 }
 
-// run makes attempts until one settles the matter or ctx ends.
-func (r *retirement) run(ctx context.Context) bool {
+// run makes attempts until one settles the matter, or the instant comes or the hall ends.
+func (r *retirement) run(until time.Time) bool {
 	h := r.owner.hall
 	if r.start == nil {
 		box := h.letterboxes.Get().(*letterbox)
 		r.crew, r.start, r.answers, r.wait = h.crew, r.attempt, box.answers, box.wait
 	}
-	if !r.pursuit.run(ctx, r.judge) {
+	if !r.pursuit.run(h.ctx, until, r.judge) {
 		return false
 	}
 	if r.flying == 0 { // else an answer may yet come
@@ -110,7 +107,7 @@ func (r *retirement) alone() bool {
 	release := r.request()
 	aside := h.rescuers.Get().(*rescuer)
 	aside.watch(r.owner)
-	sent := tenure.Now()
+	sent := tenure.Lately()
 	released, f := h.cfg.Caller.Release(h.ctx, release)
 	if aside.leave() {
 		h.rescuers.Put(aside)

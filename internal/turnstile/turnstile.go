@@ -312,7 +312,7 @@ func (t *turnstile) departing(o *owner) bool {
 	if o.inflight >= maxInflight || t.hall.ctx.Err() != nil {
 		return false
 	}
-	now := tenure.Now()
+	now := tenure.Lately()
 	if now.After(t.askAt) {
 		t.askAt = now.Add(jitter(t.hall.poll()))
 	}
@@ -322,7 +322,7 @@ func (t *turnstile) departing(o *owner) bool {
 
 // send makes an attempt for each owner, in this order, without waiting for it.
 func (t *turnstile) send(os ...*owner) {
-	now := tenure.Now() // before they set out: a suspicious answer must not have all of these ask again, and again
+	now := tenure.Lately() // before they set out: a suspicious answer must not have all of these ask again, and again
 	os = slices.DeleteFunc(os, func(o *owner) bool { return !t.departing(o) })
 	if len(os) == 0 {
 		return
@@ -344,7 +344,7 @@ func (t *turnstile) attempt(os []*owner, requests []scripts.Acquire, stamp tenur
 		if i := slices.IndexFunc(os[:n], func(o *owner) bool { return o.req.Settings.Replicas > 0 }); i >= 0 {
 			n = max(i, 1)
 		}
-		sent := tenure.Now() // before anything is sent: deadlines count from here
+		sent := tenure.Lately() // before anything is sent: deadlines count from here
 		var as []scripts.Acquired
 		var fs []*scripts.Failure
 		if n == 1 {
@@ -393,7 +393,7 @@ func (t *turnstile) pollFirst() {
 
 // pollBefore sees to it that the lowest ticket asks within d.
 func (t *turnstile) pollBefore(d time.Duration) {
-	now := tenure.Now()
+	now := tenure.Lately()
 	if at := now.Add(d); now.After(t.pollAt) || t.pollAt.After(at) {
 		t.pollAt = at
 		t.schedule()
@@ -402,7 +402,7 @@ func (t *turnstile) pollBefore(d time.Duration) {
 
 // retryLater has the owners without an answer ask again after a pause that grows while Redis fails.
 func (t *turnstile) retryLater() {
-	if now := tenure.Now(); !t.failing.After(now) { // one pause for all of them
+	if now := tenure.Lately(); !t.failing.After(now) { // one pause for all of them
 		pause := min(minBackoff<<min(t.failures, 10), maxBackoff)
 		t.failures++
 		t.failing = now.Add(jitter(pause))
@@ -443,7 +443,7 @@ func (t *turnstile) fire() {
 	if t.hall.ctx.Err() != nil {
 		return
 	}
-	now := tenure.Now()
+	now := tenure.Lately()
 	var due []*owner
 	if first := t.line.head(); first != nil && first.phase == waiting && !t.pollAt.After(now) {
 		t.pollAt = now.Add(jitter(t.hall.poll()))
