@@ -69,8 +69,9 @@ func (m *Mutex) Inspect(ctx context.Context) (hold.State, error) {
 	return m.hall.Inspect(ctx, &m.request)
 }
 
-// ForceRelease frees the mutex at once, whoever holds it. Its holder is told (ErrLost) at once if its client has
-// ever waited for anything, else by its next renewal: until then it may go on working. For emergencies.
+// ForceRelease frees the mutex at once, whoever holds it. Its holder is told (ErrLost) at once if its client is
+// subscribed, as it is once it has waited in a queue at the server, else by its next renewal: until then it may go on
+// working. For emergencies.
 func (m *Mutex) ForceRelease(ctx context.Context) error {
 	return m.hall.ForceRelease(ctx, &m.request)
 }

@@ -15,7 +15,8 @@ import (
 
 const graphHelp = `Show which client waits for which, over all names, and find those that wait for each other: likely deadlocks.
 
-A client is a process, or a part of one. Which of its goroutines holds and which waits cannot be seen, so that two busy
+A client is a process, or a part of one; each "holdfast run" is one, also inside another, so that rings through nested
+ones are not seen. Which of its goroutines holds and which waits cannot be seen, so that two busy
 clients may look as if they waited for each other. What looks so is looked at again after --confirm, and only waits for
 the very same holds that are still there count. The longer it lasts, the surer it is.
 

@@ -24,11 +24,11 @@ import (
 )
 
 var (
-	processes = flag.Int("processes", 3, "how many `processes` read")
-	readers   = flag.Int("readers", 4, "how many `goroutines` read in each process")
-	versions  = flag.Int("versions", 20, "how many `times` the configuration is replaced")
-	every     = flag.Duration("every", 50*time.Millisecond, "how `long` the refresher pauses between two versions")
-	use       = flag.Duration("use", 5*time.Millisecond, "how `long` a reader stays inside")
+	processes = flag.Int("processes", 3, "how many processes read")
+	readers   = flag.Int("readers", 4, "how many goroutines read in each process")
+	versions  = flag.Int("versions", 20, "how many times the configuration is replaced")
+	every     = flag.Duration("every", 50*time.Millisecond, "how long the refresher pauses between two versions")
+	use       = flag.Duration("use", 5*time.Millisecond, "how long a reader stays inside")
 	unsafe    = flag.Bool("unsafe", false, "do without the lock")
 )
 

@@ -24,10 +24,10 @@ import (
 )
 
 var (
-	hosts  = flag.Int("hosts", 3, "how many `processes` there are")
-	ticks  = flag.Int("ticks", 20, "after how many `ticks` all stop")
-	every  = flag.Duration("every", 100*time.Millisecond, "how `long` a tick lasts")
-	term   = flag.Duration("term", 250*time.Millisecond, "how `long` a leader stays")
+	hosts  = flag.Int("hosts", 3, "how many processes there are")
+	ticks  = flag.Int("ticks", 20, "after how many ticks all stop")
+	every  = flag.Duration("every", 100*time.Millisecond, "how long a tick lasts")
+	term   = flag.Duration("term", 250*time.Millisecond, "how long a leader stays")
 	forget = flag.Bool("forget", false, "do not keep the last run")
 	unsafe = flag.Bool("unsafe", false, "no lock: each host runs the job")
 )

@@ -26,11 +26,11 @@ import (
 )
 
 var (
-	processes = flag.Int("processes", 4, "how many `processes` sell")
-	buyers    = flag.Int("buyers", 4, "how many `goroutines` buy in each process")
-	stock     = flag.Int("stock", 500, "how many `items` there are")
-	think     = flag.Duration("think", time.Millisecond, "how `long` a sale thinks between reading and writing the stock")
-	lock      = flag.String("lock", "mutex", "`how` a sale is kept safe: mutex, fair, watch or script")
+	processes = flag.Int("processes", 4, "how many processes sell")
+	buyers    = flag.Int("buyers", 4, "how many goroutines buy in each process")
+	stock     = flag.Int("stock", 500, "how many items there are")
+	think     = flag.Duration("think", time.Millisecond, "how long a sale thinks between reading and writing the stock")
+	lock      = flag.String("lock", "mutex", "how a sale is kept safe: mutex, fair, watch or script")
 	unsafe    = flag.Bool("unsafe", false, "just sell")
 )
 

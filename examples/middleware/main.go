@@ -28,9 +28,9 @@ import (
 const instances = 2
 
 var (
-	orders   = flag.Int("orders", 4, "how many `orders` there are")
-	requests = flag.Int("requests", 10, "how many `requests` come for each order at once")
-	wait     = flag.Duration("wait", 5*time.Second, "how `long` a request waits for its order")
+	orders   = flag.Int("orders", 4, "how many orders there are")
+	requests = flag.Int("requests", 10, "how many requests come for each order at once")
+	wait     = flag.Duration("wait", 5*time.Second, "how long a request waits for its order")
 	unsafe   = flag.Bool("unsafe", false, "without the middleware")
 )
 
@@ -128,7 +128,7 @@ func (t *till) report(answers []int) error {
 	}
 	table.Row("paid", "%d of %d", paid, len(answers))
 	table.Row("met their like", "%d", t.met)
-	table.Row("most at once", "%d, for different orders", t.mostAtAll)
+	table.Row("most at once", "%d, over all orders", t.mostAtAll)
 	if t.met > 0 && !*unsafe {
 		return fmt.Errorf("%d payments met another one for the same order", t.met)
 	}

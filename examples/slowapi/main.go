@@ -26,11 +26,11 @@ import (
 )
 
 var (
-	processes = flag.Int("processes", 4, "how many `processes` call")
-	callers   = flag.Int("callers", 4, "how many `goroutines` call in each process")
-	calls     = flag.Int("calls", 15, "how many `calls` each of them makes")
-	limit     = flag.Int("limit", 3, "how many `calls` the API allows at once")
-	latency   = flag.Duration("latency", 20*time.Millisecond, "how `long` a call takes")
+	processes = flag.Int("processes", 4, "how many processes call")
+	callers   = flag.Int("callers", 4, "how many goroutines call in each process")
+	calls     = flag.Int("calls", 15, "how many calls each of them makes")
+	limit     = flag.Int("limit", 3, "how many calls the API allows at once")
+	latency   = flag.Duration("latency", 20*time.Millisecond, "how long a call takes")
 	unsafe    = flag.Bool("unsafe", false, "call without the semaphore")
 )
 

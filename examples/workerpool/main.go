@@ -27,10 +27,10 @@ import (
 const heavy = 3 // units; a light job takes 1
 
 var (
-	processes = flag.Int("processes", 3, "how many `processes` work")
-	workers   = flag.Int("workers", 6, "how many `goroutines` work in each process")
-	jobs      = flag.Int("jobs", 120, "how many `jobs` there are; every third one is heavy")
-	limit     = flag.Int("limit", 5, "how many `units` all of them may take at once")
+	processes = flag.Int("processes", 3, "how many processes work")
+	workers   = flag.Int("workers", 6, "how many goroutines work in each process")
+	jobs      = flag.Int("jobs", 120, "how many jobs there are; every third one is heavy")
+	limit     = flag.Int("limit", 5, "how many units all of them may take at once")
 	unsafe    = flag.Bool("unsafe", false, "work without the limit")
 )
 

@@ -213,8 +213,11 @@ func (t *turnstile) hint(w *waiter) error {
 	if len(t.holders) == 0 || !w.req.Reentrant {
 		return failure
 	}
-	held := fmt.Errorf("this client has held it for %v: to re-enter, acquire with the context of that hold (Do's argument, or hold.Context)",
-		t.holders[0].share.Since().Since().Round(time.Millisecond))
+	how := "to re-enter, acquire with the context of that hold (Do's argument, or hold.Context)"
+	if w.req.Settings.NonReentrant {
+		how = "it is not reentrant here (NonReentrant)"
+	}
+	held := fmt.Errorf("this client has held it for %v: %s", t.holders[0].share.Since().Since().Round(time.Millisecond), how)
 	if failure != nil {
 		return fmt.Errorf("%w; %w", held, failure)
 	}
