@@ -25,7 +25,7 @@ func TestLatelyIsNeverLaterThanNow(t *testing.T) {
 		}
 		last = lately
 	}
-	var least time.Duration = time.Hour
+	least := time.Hour
 	for range 1000 {
 		least = min(least, Now().Sub(Lately()).Abs())
 	}
