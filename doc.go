@@ -1,5 +1,5 @@
 // Package holdfast coordinates Go services through Redis: reentrant locks whose leases are renewed while their
-// holder lives, whose waiters are woken by messages and end with their contexts, and whose loss is always told.
+// holder lives, whose waiters are woken by messages and end with their contexts, and whose holders learn of a loss.
 //
 // # Who excludes whom
 //
@@ -18,9 +18,9 @@
 // At most one owner believes that it holds a mutex at once, as long as Redis keeps what it acknowledged and its
 // clock does not jump: every hold has a local deadline that comes before the server's. A holder learns of a
 // loss before anybody else is granted: Hold.Done closes, contexts end with ErrLost. When Redis loses data
-// (FLUSHALL, eviction, failover without replication, restart without persistence), the old holder learns
-// within a third of its lease and one renewal; a resource that checks the fencing token (Hold.Token) stays safe
-// meanwhile.
+// (FLUSHALL, eviction, a failover that missed writes, restart without persistence), or after ForceRelease, the old
+// holder learns within a third of its lease and one renewal; a resource that checks the fencing token (Hold.Token)
+// stays safe meanwhile.
 //
 // # Documents
 //

@@ -63,8 +63,8 @@ func (l *FairLock) Inspect(ctx context.Context) (hold.State, error) {
 }
 
 // ForceRelease frees the lock at once, whoever holds it, for the first in the queue. Its holder is told (ErrLost)
-// at once if its client is subscribed, as it is once it has waited in a queue at the server, else by its next renewal.
-// For emergencies.
+// at once if its client is subscribed, as it is once it has waited in a queue at the server, else by its next renewal,
+// within a third of the lease. For emergencies.
 func (l *FairLock) ForceRelease(ctx context.Context) error {
 	return l.hall.ForceRelease(ctx, &l.request)
 }

@@ -70,8 +70,8 @@ func (m *Mutex) Inspect(ctx context.Context) (hold.State, error) {
 }
 
 // ForceRelease frees the mutex at once, whoever holds it. Its holder is told (ErrLost) at once if its client is
-// subscribed, as it is once it has waited in a queue at the server, else by its next renewal: until then it may go on
-// working. For emergencies.
+// subscribed, as it is once it has waited in a queue at the server, not only behind its own goroutines. Else it learns by
+// its next renewal, within a third of the lease: until then it may go on working. For emergencies.
 func (m *Mutex) ForceRelease(ctx context.Context) error {
 	return m.hall.ForceRelease(ctx, &m.request)
 }

@@ -82,8 +82,8 @@ func (l *RWLock) Inspect(ctx context.Context) (hold.State, error) {
 }
 
 // ForceRelease frees the lock at once from all readers and writers. They are told (ErrLost) at once if their
-// clients are subscribed, as they are once they have waited in a queue at the server, else by their next renewal. For
-// emergencies.
+// clients are subscribed, as they are once they have waited in a queue at the server, else by their next renewal, within
+// a third of the lease. For emergencies.
 func (l *RWLock) ForceRelease(ctx context.Context) error {
 	return l.hall.ForceRelease(ctx, &l.write)
 }

@@ -90,7 +90,8 @@ func (s *Semaphore) Inspect(ctx context.Context) (Usage, error) {
 }
 
 // ForceRelease takes everything back from all holders at once. They are told (ErrLost) at once if their clients
-// are subscribed, as they are once they have waited in a queue at the server, else by their next renewal. For emergencies.
+// are subscribed, as they are once they have waited in a queue at the server, else by their next renewal, within a third
+// of the lease. For emergencies.
 func (s *Semaphore) ForceRelease(ctx context.Context) error {
 	return s.hall.ForceRelease(ctx, &s.request)
 }

@@ -19,9 +19,9 @@ func (a *app) inspectCommand() *cobra.Command {
 		Long: `Show who holds a name and who waits for it, in order. A name may be in use as several kinds, which have nothing to
 do with each other: all are shown, or that of --kind.
 
-"held for" is reckoned from the fencing token, which is about the server's time of the grant. A holder that is renewed
-never has less than about half of its lease left; one that is near its end has crashed, hangs or is cut off, or was just
-let in from the queue and has three seconds at first. A waiter that is
+"held for" is reckoned from the fencing token: divided by 1024 it is about the server's time of the grant in microseconds.
+A holder that is renewed never has less than about half of its lease left. One that is near its end has crashed, hangs or
+is cut off, or was just let in from the queue: then it has at most three seconds until its first renewal. A waiter that is
 "gone" was not heard of for some seconds and is passed over.
 
 The exit status is 3 if nobody holds the name or waits for it.`,

@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -115,6 +116,9 @@ var reentry = []scenario{
 		w.cancel(errBoom)
 		w.failed(context.Canceled, errBoom)
 		toldOfItself(e, w.err)
+		if msg := fmt.Sprint(w.err); !strings.Contains(msg, "NonReentrant") || strings.Contains(msg, "to re-enter") {
+			e.Errorf("the hint is not about NonReentrant: %v", w.err)
+		}
 		e.alive(h)
 		e.release(h)
 	}},

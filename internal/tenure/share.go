@@ -33,17 +33,22 @@ var closedChan = func() chan struct{} { c := make(chan struct{}); close(c); retu
 func (s *Share) Tenure() *Tenure { return s.tenure }
 
 // Err returns nil while the share lasts, then why it ended.
-func (s *Share) Err() error {
+func (s *Share) Err() error { return s.errAt(Now()) }
+
+// Lost is Err, but may not see that the machine was suspended just now. It is cheaper.
+func (s *Share) Lost() error { return s.errAt(Lately()) }
+
+func (s *Share) errAt(now Instant) error {
 	t := s.tenure
 	t.mu.Lock()
-	err, past := s.err, t.pastLocked(Now())
+	err, past := s.err, t.pastLocked(now)
 	t.mu.Unlock()
 	switch {
 	case err != nil:
 		return InLock(t.Name, err)
 	case past:
 		t.End(nil)
-		return s.Err()
+		return s.errAt(now)
 	}
 	return nil
 }

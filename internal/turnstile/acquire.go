@@ -226,7 +226,7 @@ func (t *turnstile) hint(w *waiter) error {
 
 // take makes the hold of what a waiter was given, and has the watchdog keep the tenure.
 func (o *owner) take(share *tenure.Share) (*hold.Hold, error) {
-	if err := share.Err(); err != nil {
+	if err := share.Lost(); err != nil { // of a suspend it learns from its own first look
 		return nil, err
 	}
 	h := o.hold(share)
