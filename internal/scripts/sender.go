@@ -139,7 +139,7 @@ func (s *sender) work() {
 // send makes one attempt for each job.
 func (s *sender) send(batch []job) {
 	c := s.caller
-	sent := tenure.Lately()
+	sent := tenure.Now()
 	if len(batch) == 1 {
 		j := batch[0]
 		reply, f := c.run(j.ctx, j.call)

@@ -166,13 +166,12 @@ wait:
 // attemptAlone makes the first attempt for o in the caller's goroutine, which gets an answer within the ReadTimeout. The
 // turnstile is unlocked meanwhile.
 func (t *turnstile) attemptAlone(o *owner) {
-	a, now := o.acquire(), o.polled
+	a, sent := o.acquire(), o.polled
 	t.mu.Unlock()
-	sent := tenure.Lately()
 	answer, f := t.hall.cfg.Caller.Acquire(t.hall.ctx, a)
 	t.mu.Lock()
 	if o.answered(sent, answer, f) {
-		t.pollAll(now)
+		t.pollAll(sent)
 	}
 }
 

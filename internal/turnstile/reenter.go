@@ -46,7 +46,7 @@ func (o *owner) confirm() *scripts.Failure {
 		if t.Terms.Fixed {
 			a.Lease = hold.MinLease // the server never shortens: the fixed deadline stays
 		}
-		sent := tenure.Lately()
+		sent := tenure.Now()
 		answer, f := o.hall.cfg.Caller.Acquire(o.hall.ctx, a)
 		switch {
 		case f != nil:

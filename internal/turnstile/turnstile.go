@@ -312,7 +312,7 @@ func (t *turnstile) departing(o *owner) bool {
 	if o.inflight >= maxInflight || t.hall.ctx.Err() != nil {
 		return false
 	}
-	now := tenure.Lately()
+	now := tenure.Now() // not Lately: what is reckoned from here must know of a suspend
 	if now.After(t.askAt) {
 		t.askAt = now.Add(jitter(t.hall.poll()))
 	}
@@ -344,7 +344,7 @@ func (t *turnstile) attempt(os []*owner, requests []scripts.Acquire, stamp tenur
 		if i := slices.IndexFunc(os[:n], func(o *owner) bool { return o.req.Settings.Replicas > 0 }); i >= 0 {
 			n = max(i, 1)
 		}
-		sent := tenure.Lately() // before anything is sent: deadlines count from here
+		sent := tenure.Now() // before anything is sent: deadlines count from here
 		var as []scripts.Acquired
 		var fs []*scripts.Failure
 		if n == 1 {
