@@ -569,8 +569,8 @@ func TestWaitForOneselfSaysSo(t *testing.T) {
 func TestAbandonedHoldIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	var log logbook
-	m := newClient(t, server.Shared(t).Client(), log.option()).Mutex(unique(t))
-	func() { locked(t, m) }()
+	m := newClient(t, server.Shared(t).Client(), log.option()).Mutex(unique(t), holdfast.Lease(300*time.Millisecond))
+	func() { locked(t, m) }() // looked for from its first renewal on
 	eventually(t, 10*time.Second, "a warning", func() bool { runtime.GC(); return log.warnings("without Release") > 0 })
 	free(t, newClient(t, server.Shared(t).Client()).Mutex(m.Name()+".released"))
 	for range 5 {

@@ -92,9 +92,9 @@ func (w *world) handed(owner string) int64 {
 
 func (w *world) renew() {
 	owner := pick(w, "holder", w.holders())
+	h := w.model.holders[owner]
 	w.send(request{
-		script: renewScript, owner: owner, lease: w.asks[owner].lease, token: w.handed(owner),
-		depth: w.model.holders[owner].depth,
+		script: renewScript, owner: owner, lease: w.asks[owner].lease, token: w.handed(owner), weight: h.weight, depth: h.depth, granted: h.token,
 	})
 }
 

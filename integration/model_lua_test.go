@@ -102,6 +102,16 @@ func (s *subject) run(us int64, r request) (reply []int64, after snapshot, err e
 		}
 		reply = append(reply, n)
 	}
+	if r.script == renewScript { // the time comes first, and of the token it is only told when that is another
+		us := reply[0]
+		switch reply = reply[1:]; {
+		case reply[0] == 0:
+		case len(reply) == 1:
+			reply = append(reply, r.granted, us)
+		default:
+			reply = slices.Insert(reply, 2, us)
+		}
+	}
 	s.keep(ttl.Val())
 	after = parse(hash.Val(), s.ttl)
 	for pair := range slices.Chunk(log.Val(), 2) {
@@ -136,7 +146,11 @@ func (r request) args() []any {
 		}
 		return []any{owner, lone, r.lease + 1000, fmt.Sprintf("%d %d %d %d %d %d inbox:", r.weight, r.capacity, r.depth, r.lease, r.window, r.claim)}
 	case renewScript:
-		return []any{owner, r.lease, r.token, r.depth, r.lease + 1000}
+		base := ""
+		if r.token > r.granted {
+			base = strconv.FormatInt(r.token, 10)
+		}
+		return []any{owner, fmt.Sprintf("%d %d +%d %d", r.weight, r.depth, r.lease, r.granted), r.lease + 1000, base}
 	}
 	force, alone := 0, 0
 	if r.force {
@@ -156,7 +170,7 @@ func (r request) String() string {
 	case r.force:
 		return "force"
 	case r.script == renewScript:
-		return fmt.Sprintf("renew %s lease %d token %d depth %d", r.owner, r.lease, r.token, r.depth)
+		return fmt.Sprintf("renew %s lease %d token %d weight %d depth %d granted %d", r.owner, r.lease, r.token, r.weight, r.depth, r.granted)
 	case r.script == releaseScript:
 		text := fmt.Sprintf("release %s depth %d weight %d tomb %d token %d", r.owner, r.depth, r.weight, r.tomb, r.token)
 		if r.next != nil {

@@ -58,6 +58,7 @@ type request struct {
 	weight, capacity     int64
 	depth                int64
 	lease, window, claim int64
+	granted              int64 // the token of the tenure that a renewal means
 	tomb, token          int64
 	force                bool
 	next                 *request // an acquire

@@ -264,9 +264,9 @@ func (w *Watchdog) renew(batch []*Watch) {
 	rs := make([]scripts.Renew, len(batch))
 	for i, v := range batch {
 		t := v.tenure
-		depth, _ := t.Level()
+		depth, weight := t.Level()
 		rs[i] = scripts.Renew{
-			Key: v.key, Owner: t.Owner, Lease: t.Terms.Lease, Token: t.Base(), Depth: depth,
+			Key: v.key, Owner: t.Owner, Lease: t.Terms.Lease, Token: t.Token(), Base: t.Base(), Weight: weight, Depth: depth,
 			Acks: scripts.Acks{Replicas: t.Terms.Replicas, Timeout: t.Terms.ReplicaTimeout},
 		}
 		if w.looksOnly(v) {

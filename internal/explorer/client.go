@@ -16,7 +16,7 @@ func (w *world) send(s *state, i int, k kind) {
 			c.token = a.token
 		}
 	case renew:
-		c.token, c.depth = baseOf(a.handed), a.depth
+		c.token, c.depth, c.granted, c.weight = baseOf(a.handed), a.depth, a.token, a.weight
 	case downgrade, partial:
 		c.weight = a.weight
 	}

@@ -98,7 +98,7 @@ func compare(t *testing.T, source explorer.Source, addr string, drift time.Durat
 		engine.Server.Fields, engine.Server.ExpiresAt = nil, 0
 		calls := newCalls(random)
 		for range 40 {
-			script, argv := calls.next()
+			script, argv := calls.next(engine.Server.Fields)
 			keys := append([]string{key}, calls.clock()...)
 			mine, mineErr := engine.Run(script, keys, argv)
 			theirs, theirsErr := client.Eval(ctx, source[script], keys, anys(argv)...).Result()
@@ -192,7 +192,8 @@ func (c *calls) token() string {
 	return c.pick("0", "0", strconv.FormatInt(c.micros-100, 10), strconv.FormatInt(c.micros+c.random.Int63n(5e6), 10))
 }
 
-func (c *calls) next() (script string, argv []string) {
+// next makes up a call for a name of which so much is written.
+func (c *calls) next(hash map[string]string) (script string, argv []string) {
 	steps := []int64{100, 1000, 1_500_000, 4_000_000}
 	c.micros += 50 + c.random.Int63n(steps[c.random.Intn(len(steps))])
 	capacity := strconv.Itoa(c.capacity)
@@ -224,5 +225,14 @@ func (c *calls) next() (script string, argv []string) {
 		}
 		return "inspect", nil
 	}
-	return "renew", []string{"h:" + c.owner(), c.pick("30000", "200"), c.token(), c.pick("1", "2"), c.pick("31000", "1200")}
+	h := "h:" + c.owner()
+	terms := strings.Join([]string{c.weight(), c.pick("1", "2"), "+" + c.pick("30000", "200"), strconv.FormatInt(c.micros, 10)}, " ")
+	if words := strings.Fields(hash[h]); len(words) >= 4 && c.random.Intn(4) > 0 { // as its owner may have written it
+		words[2] = c.pick(words[2], "+200")
+		if !strings.HasPrefix(words[2], "+") {
+			words[2] = "+30000"
+		}
+		terms = strings.Join(words[:4], " ")
+	}
+	return c.pick("renew", "renewals"), []string{h, terms, c.pick("31000", "1200"), c.pick("", c.token())}
 }

@@ -29,7 +29,7 @@ func perScope(t *testing.T) time.Duration {
 func load(t *testing.T) explorer.Source {
 	t.Helper()
 	source := explorer.Source{}
-	for _, name := range []string{"acquire", "release", "renew", "inspect"} {
+	for _, name := range []string{"acquire", "release", "renew", "renewals", "inspect"} {
 		source[name] = scripts.Source(name)
 	}
 	return source

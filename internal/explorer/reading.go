@@ -2,14 +2,20 @@ package explorer
 
 import "strings"
 
-// readNumbers reads the numbers of a reply; those missing at the end are 0. A hold of a name that nobody used is
-// answered with its token alone.
-func readNumbers(reply any, now int64) (n [9]int64) {
+// readNumbers reads the numbers of a reply; those missing at the end are 0.
+func readNumbers(c call, reply any, now int64) (n [9]int64) {
 	words := strings.Fields(reply.(string))
 	for i, word := range words {
 		n[i] = toInt(word)
 	}
-	if len(words) == 2 {
+	switch {
+	case c.kind == renew: // the time comes first, and of the token it is only told when that is another
+		us, token := n[0], n[2]
+		if len(words) == 2 {
+			token = c.granted
+		}
+		n = [9]int64{n[1], token, us, n[3]}
+	case len(words) == 2: // a hold of a name that nobody used: its token alone
 		n[2], n[3] = now, n[1]
 	}
 	return n

@@ -95,7 +95,7 @@ func Scopes() []Scope {
 		{Name: "pass", Agents: mutexes(1, 1), Ticks: 6, Pass: 2, Late: 1, LatePush: 1},
 		{Name: "pass-lost", Agents: mutexes(1, 2), Ticks: 4, Pass: 2, Renew: 1, Late: 1},
 		{Name: "pass-renew", Agents: mutexes(1, 1), Ticks: 5, Pass: 2, Renew: 2, Late: 1},
-		{Name: "pass-late-renewal", Agents: mutexes(1), Ticks: 3, Pass: 2, Renew: 3, Late: 1},
+		{Name: "pass-late-renewal", Agents: mutexes(1), Ticks: 4, Pass: 2, Renew: 4, Late: 1},
 		{Name: "pass-peek", Agents: mutexes(1, 1), Ticks: 4, Pass: 2, Renew: 1, Slow: 2},
 		{Name: "pass-crash", Agents: mutexes(1, 1), Ticks: 6, Pass: 2, Renew: 1, Crash: 1},
 		{Name: "pass-forced", Agents: mutexes(1, 1), Ticks: 5, Pass: 2, Renew: 1, Force: 1, LatePush: 1},

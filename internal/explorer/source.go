@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Source is the Lua of the scripts acquire, release, renew and inspect, by name, as Redis gets it.
+// Source is the Lua of the scripts by name, as Redis gets it.
 type Source map[string]string
 
 // Replace returns a copy of s with old replaced by new in every script. It is an error if no script

@@ -43,7 +43,8 @@ type call struct {
 	next       int8 // 1 + the agent that a release names as next; 0: none
 	nextTenure int8
 	depth      int8  // that a renewal says
-	weight     int64 // that a partial release or a downgrade leaves
+	granted    int64 // the token of the tenure that it means
+	weight     int64 // likewise; or what a partial release or a downgrade leaves
 	token      int64 // highest base used
 }
 
@@ -264,7 +265,7 @@ func (e *encoder) flags(bs ...bool) {
 func (e *encoder) call(c call) {
 	*e = append(*e, byte(c.kind), byte(c.agent), byte(c.tenure), byte(c.next), byte(c.nextTenure))
 	e.flags(c.tomb)
-	e.ints(int64(c.depth), c.weight, c.token)
+	e.ints(int64(c.depth), c.granted, c.weight, c.token)
 }
 
 func (e *encoder) push(p push) {

@@ -204,7 +204,7 @@ func (w *world) run(r run) *outcome {
 		}
 		return o
 	}
-	numbers := readNumbers(reply, server.now())
+	numbers := readNumbers(r.call, reply, server.now())
 	o.answer = readAnswer(r.call.kind, numbers)
 	o.pushes = readPushes(server.Published)
 	o.first, o.last = newTokens(before.record, after)
@@ -280,7 +280,11 @@ func (w *world) arguments(c call) (string, []string) {
 	case reenter:
 		return "acquire", []string{h, "", ms(a.Lease + 1), words("1", text(a.Capacity), "2", ms(a.Lease), "0", ms(a.Claim), inbox)}
 	case renew:
-		return "renew", []string{h, ms(a.Lease), text(c.token), text(int64(c.depth)), ms(a.Lease + 1)}
+		base := ""
+		if c.token > c.granted {
+			base = text(c.token)
+		}
+		return "renew", []string{h, words(text(c.weight), text(int64(c.depth)), "+"+ms(a.Lease), text(c.granted)), ms(a.Lease + 1), base}
 	case downgrade, partial:
 		return "release", []string{h, "0", words("1", text(c.weight), "0", "0", "0", inbox)}
 	case force:

@@ -14,10 +14,11 @@ type call struct {
 	script  *script
 	key     string
 	command once
-	args    []any // in space
+	args    []any  // in space, if that is enough
+	words   []word // in few, likewise
+	n       int    // of words
 	space   [9]any
-	words   [5]word
-	n       int
+	few     [5]word
 }
 
 // word is an argument, which go-redis writes as MarshalBinary gives it.
@@ -30,17 +31,43 @@ type once struct{ redis.StringCmd }
 // NoRetry keeps go-redis from sending the command again.
 func (*once) NoRetry() bool { return true }
 
-var calls = sync.Pool{New: func() any { return new(call) }}
+var (
+	calls = sync.Pool{New: func() any { return new(call) }}
+	large = sync.Pool{New: func() any { return new(call) }} // those that need more than space and few
+)
 
 // newCall returns a call without arguments. Whoever has its reply gives it back with free.
 func newCall(s *script, key string) *call {
 	c := calls.Get().(*call)
 	c.script, c.key, c.n = s, key, 0
-	c.args = append(c.space[:0], nil, nil, one, key)
+	c.args, c.words = append(c.space[:0], nil, nil, one, key), c.few[:]
 	return c
 }
 
-func (c *call) free() { calls.Put(c) }
+// newRenewal returns a call that renews, which takes four words for each.
+func newRenewal(rs []Renew) *call {
+	if len(rs) == 1 {
+		return newCall(&renewScript, rs[0].Key)
+	}
+	c := large.Get().(*call)
+	c.script, c.key, c.n = &manyScript, rs[0].Key, 0
+	if cap(c.words) < 4*len(rs) {
+		c.args, c.words = make([]any, 0, 3+5*len(rs)), make([]word, 4*len(rs))
+	}
+	c.args = append(c.args[:0], nil, nil, len(rs))
+	for i := range rs {
+		c.args = append(c.args, rs[i].Key)
+	}
+	return c
+}
+
+func (c *call) free() {
+	if len(c.words) > len(c.few) {
+		large.Put(c)
+		return
+	}
+	calls.Put(c)
+}
 
 // one is the number of keys.
 var one any = 1

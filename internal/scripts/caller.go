@@ -30,6 +30,7 @@ type Caller struct {
 	flying  atomic.Int64 // calls that are waited for
 	trip    trip
 	warm    atomic.Bool // a call was answered
+	apart   atomic.Bool // a script must have one key
 	senders sync.Map    // node → *sender
 	quit    chan struct{}
 

@@ -63,15 +63,17 @@ var (
 	acquireScript = load("acquire")
 	releaseScript = load("release")
 	renewScript   = load("renew")
+	manyScript    = load("renewals")
 	inspectScript = load("inspect")
 )
 
 // SHAs returns the hashes under which Redis caches the scripts, by name.
 func SHAs() map[string]string {
 	return map[string]string{
-		"acquire": acquireScript.sha,
-		"release": releaseScript.sha,
-		"renew":   renewScript.sha,
-		"inspect": inspectScript.sha,
+		"acquire":  acquireScript.sha,
+		"release":  releaseScript.sha,
+		"renew":    renewScript.sha,
+		"renewals": manyScript.sha,
+		"inspect":  inspectScript.sha,
 	}
 }

@@ -184,8 +184,11 @@ func (c *Caller) GoRelease(ctx context.Context, r *Release, done func(sent tenur
 
 // GoRenew is a single renewal by the sender. It waits for no acknowledgements.
 func (c *Caller) GoRenew(ctx context.Context, r *Renew, done func(sent tenure.Instant, r Renewed, f *Failure)) {
-	c.submit(job{ctx, renewal(r), func(sent tenure.Instant, reply string, f *Failure) {
-		r, f := renewed(reply, f)
-		done(sent, r, f)
+	rs := []Renew{*r}
+	c.submit(job{ctx, renewal(rs), func(sent tenure.Instant, reply string, f *Failure) {
+		var answer [1]Renewed
+		var failure [1]*Failure
+		renewed(rs, reply, f, answer[:], failure[:])
+		done(sent, answer[0], failure[0])
 	}}, r.Key)
 }

@@ -228,7 +228,8 @@ func (o *owner) take(share *tenure.Share) (*hold.Hold, error) {
 	if err := share.Lost(); err != nil { // of a suspend it learns from its own first look
 		return nil, err
 	}
-	h := o.hold(share)
+	h := hold.New(share, o)
+	o.unguarded.Store(h)
 	o.turn.mu.Lock()
 	defer o.turn.mu.Unlock()
 	if o.watch == nil && o.phase == holding {
@@ -244,16 +245,4 @@ func (o *owner) take(share *tenure.Share) (*hold.Hold, error) {
 		o.stack = &stack
 	}
 	return h, nil
-}
-
-// hold makes a hold of a share. A Hold that is dropped without Release is renewed on and on: it gets a warning.
-func (o *owner) hold(share *tenure.Share) *hold.Hold {
-	h := hold.New(share, o)
-	log := o.hall.log
-	runtime.AddCleanup(h, func(s *tenure.Share) {
-		if !s.Left() {
-			log.warn("holdfast: a hold was dropped without Release and is still renewed", "name", s.Tenure().Name, "owner", s.Tenure().Owner)
-		}
-	}, share)
-	return h
 }

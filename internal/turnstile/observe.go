@@ -49,6 +49,7 @@ func (o *owner) released(ctx context.Context, s *tenure.Share, err error) {
 
 // Renewed is called by the watchdog with the outcome of a renewal.
 func (h *Hall) Renewed(t *tenure.Tenure, err error) {
+	t.Keeper().(*owner).guardLatest()
 	if see := h.cfg.Observer; see != nil && see.Renewed != nil {
 		see.Renewed(t.Keeper().(*owner).req.lock(), err)
 	}

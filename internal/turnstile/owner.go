@@ -57,6 +57,8 @@ type owner struct {
 	passing  passing       // the tenure on, inside the client
 	watch    *watchdog.Watch
 	stack    *[]uintptr // where the hold was taken, for tests
+
+	unguarded atomic.Pointer[hold.Hold] // the latest hold, until the guard looks after it
 }
 
 // unanswered reports whether a request of o may still run: then its end leaves a tombstone (c6, c7).

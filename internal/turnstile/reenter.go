@@ -25,7 +25,9 @@ func (h *Hall) reenter(ctx context.Context, carried *hold.Hold, r *Request, try 
 		return f
 	})
 	if err == nil {
-		return o.hold(share), nil
+		held := hold.New(share, o)
+		o.guard(held)
+		return held, nil
 	}
 	h.crew.Go(func() { _ = o.release(share) })
 	return nil, err

@@ -57,8 +57,10 @@ func (o *owner) Extend(ctx context.Context, t *tenure.Tenure) error {
 }
 
 func (o *owner) renew(t *tenure.Tenure) *scripts.Failure {
-	depth, _ := t.Level()
-	renew := scripts.Renew{Key: o.req.Key, Owner: o.id, Lease: t.Terms.Lease, Token: t.Base(), Depth: depth, Acks: acks(t.Terms)}
+	depth, weight := t.Level()
+	renew := scripts.Renew{
+		Key: o.req.Key, Owner: o.id, Lease: t.Terms.Lease, Token: t.Token(), Base: t.Base(), Weight: weight, Depth: depth, Acks: acks(t.Terms),
+	}
 	sent := tenure.Now()
 	as, fs := o.hall.cfg.Caller.RenewAll(o.hall.ctx, []scripts.Renew{renew})
 	switch {
