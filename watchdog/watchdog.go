@@ -264,9 +264,9 @@ func (w *Watchdog) renew(batch []*Watch) {
 	rs := make([]scripts.Renew, len(batch))
 	for i, v := range batch {
 		t := v.tenure
-		depth, weight := t.Level()
+		depth, weight, base := t.Standing()
 		rs[i] = scripts.Renew{
-			Key: v.key, Owner: t.Owner, Lease: t.Terms.Lease, Token: t.Token(), Base: t.Base(), Weight: weight, Depth: depth,
+			Key: v.key, Owner: t.Owner, Lease: t.Terms.Lease, Token: t.Token(), Base: base, Weight: weight, Depth: depth,
 			Acks: scripts.Acks{Replicas: t.Terms.Replicas, Timeout: t.Terms.ReplicaTimeout},
 		}
 		if w.looksOnly(v) {
@@ -278,8 +278,9 @@ func (w *Watchdog) renew(batch []*Watch) {
 	if w.ctx.Err() != nil {
 		return
 	}
+	now := tenure.Now()
 	for i, v := range batch {
-		w.answered(v, sent, answers[i], failures[i])
+		w.answered(v, sent, now, answers[i], failures[i])
 	}
 }
 
@@ -288,13 +289,16 @@ const look = 100 * time.Millisecond
 
 // looksOnly reports whether v has a fixed lease: it is not renewed, but its holder must learn of a loss all the same.
 func (w *Watchdog) looksOnly(v *Watch) bool {
+	if !v.tenure.Terms.Fixed {
+		return false
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return v.tenure.Terms.Fixed && v.set
+	return v.set
 }
 
-// answered settles one renewal.
-func (w *Watchdog) answered(v *Watch, sent tenure.Instant, a scripts.Renewed, f *scripts.Failure) {
+// answered settles one renewal, which was sent at one instant and answered before the other.
+func (w *Watchdog) answered(v *Watch, sent, now tenure.Instant, a scripts.Renewed, f *scripts.Failure) {
 	t := v.tenure
 	switch {
 	case f != nil:
@@ -310,10 +314,9 @@ func (w *Watchdog) answered(v *Watch, sent tenure.Instant, a scripts.Renewed, f 
 		t.End(fmt.Errorf("%w: the server knows another tenure", tenure.ErrLost))
 		return
 	case w.looksOnly(v):
-	case !t.Prolong(sent, t.Terms.Lease):
+	case !t.Prolong(sent, t.Terms.Lease, a.Now, now):
 		return
 	default:
-		t.Proven(a.Now)
 		w.told(t, nil)
 	}
 	w.mu.Lock()
@@ -322,7 +325,6 @@ func (w *Watchdog) answered(v *Watch, sent tenure.Instant, a scripts.Renewed, f 
 	case v.index == removed || v.index < 0:
 		return
 	case f != nil:
-		now := tenure.Now()
 		v.renewAt = now.Add(soon(t, now, backoff(v.failures, t.Terms.Lease)))
 		v.failures++
 	default:

@@ -36,7 +36,7 @@ type Tenure struct {
 	mu       sync.Mutex // guards what follows, and every share
 	deadline Instant
 	last     int64  // token of the latest session
-	proven   int64  // base of the next one, if it is greater; see Proven
+	proven   int64  // base of the next one, if it is greater; see Prolong
 	first    *Share // of the shares that last
 	cause    error  // set once, when the tenure ended
 	renewErr error
@@ -72,16 +72,6 @@ func (t *Tenure) Base() int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return BaseOf(t.last)
-}
-
-// Proven takes in that the server knew the tenure, by its token, when its clock read now, in ms. The next grant may be made
-// while it still reads the same.
-func (t *Tenure) Proven(nowMillis int64) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.cause == nil && !t.pastLocked(Now()) {
-		t.proven = max(t.proven, nowMillis*1000-1)
-	}
 }
 
 // nextLocked returns the token of the next session; false when there is none before the next proof.
@@ -127,27 +117,39 @@ func (t *Tenure) Cause() error {
 	return InLock(t.Name, t.cause)
 }
 
-// Prolong moves the deadline to the end of a lease that the server granted to a request sent at the given
-// instant; see ProlongUntil.
-func (t *Tenure) Prolong(sent Instant, lease time.Duration) bool {
-	return t.ProlongUntil(sent.Add(lease - Margin(lease)))
+// Prolong takes in that the server knew the tenure, by its token, when its clock read proof, in ms (0: that was not told),
+// and granted it a lease, for a request that was sent at the given instant: the deadline moves, never back, never past
+// MaxHold, and the next grant may be made while the server's clock still reads the same. An answer that comes after the
+// deadline changes nothing: lost stays lost. It reports whether the tenure lasts. now is read after the answer came.
+func (t *Tenure) Prolong(sent Instant, lease time.Duration, proof int64, now Instant) bool {
+	return t.prolong(sent.Add(lease-Margin(lease)), proof, now)
 }
 
-// ProlongUntil moves the deadline, never back, never past MaxHold. An answer that comes after the deadline
-// changes nothing: lost stays lost. It reports whether the tenure lasts.
-func (t *Tenure) ProlongUntil(deadline Instant) bool {
+// ProlongUntil is Prolong with a deadline.
+func (t *Tenure) ProlongUntil(deadline Instant) bool { return t.prolong(deadline, 0, Now()) }
+
+func (t *Tenure) prolong(deadline Instant, proof int64, now Instant) bool {
 	t.mu.Lock()
-	if t.cause == nil && !t.pastLocked(Now()) {
-		if deadline.After(t.deadline) {
-			t.deadline = deadline
-			if t.Terms.MaxHold > 0 {
-				t.deadline = Earlier(deadline, t.limit())
-			}
-		}
-		t.renewErr = nil
+	if t.pastLocked(now) {
+		t.mu.Unlock()
+		t.End(nil)
+		return false
 	}
-	t.mu.Unlock()
-	return t.Alive()
+	defer t.mu.Unlock()
+	if t.cause != nil {
+		return false
+	}
+	if deadline.After(t.deadline) {
+		t.deadline = deadline
+		if t.Terms.MaxHold > 0 {
+			t.deadline = Earlier(deadline, t.limit())
+		}
+	}
+	if proof > 0 {
+		t.proven = max(t.proven, proof*1000-1)
+	}
+	t.renewErr = nil
+	return true
 }
 
 // Failed notes why the last renewal did not go through: a loss wraps it.
@@ -217,6 +219,14 @@ func (t *Tenure) Begin(s *Share, weight int64) error {
 func (t *Tenure) addLocked(s *Share, weight, token int64, since Instant) {
 	s.tenure, s.weight, s.token, s.since, s.next = t, weight, token, since, t.first
 	t.first = s
+}
+
+// Standing is Level, and what Base returns.
+func (t *Tenure) Standing() (depth int, weight, base int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	depth, weight = t.levelLocked()
+	return depth, weight, BaseOf(t.last)
 }
 
 // Level returns the number of shares and the greatest weight among them.

@@ -76,15 +76,15 @@ func TestProlongNeverShortensAndNeverRevives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		of := lasting(10*time.Second, tenure.Terms{Lease: 10 * time.Second}, nil)
 		first := of.Deadline()
-		if of.Prolong(tenure.Now(), time.Second); of.Deadline() != first {
+		if of.Prolong(tenure.Now(), time.Second, 0, tenure.Now()); of.Deadline() != first {
 			t.Errorf("a shorter lease moved the deadline from %v to %v", first, of.Deadline())
 		}
 		sent := tenure.Now()
-		if of.Prolong(sent, 20*time.Second); of.Deadline() != sent.Add(18*time.Second) {
+		if of.Prolong(sent, 20*time.Second, 0, tenure.Now()); of.Deadline() != sent.Add(18*time.Second) {
 			t.Errorf("the deadline is %v after the request was sent, want 18s", of.Deadline().Sub(sent))
 		}
 		time.Sleep(18 * time.Second)
-		if of.Prolong(tenure.Now(), time.Hour) || of.Alive() {
+		if of.Prolong(tenure.Now(), time.Hour, 0, tenure.Now()) || of.Alive() {
 			t.Error("an answer after the deadline revived the tenure")
 		}
 	})
@@ -95,7 +95,7 @@ func TestMaxHoldIsALimitThatRenewalsDoNotMove(t *testing.T) {
 		of := lasting(time.Second, tenure.Terms{Lease: time.Second, MaxHold: 3 * time.Second}, nil)
 		for range 5 {
 			time.Sleep(500 * time.Millisecond)
-			of.Prolong(tenure.Now(), time.Second)
+			of.Prolong(tenure.Now(), time.Second, 0, tenure.Now())
 		}
 		if !of.Alive() {
 			t.Fatal("lost before its MaxHold")
@@ -249,7 +249,7 @@ func TestAProofGivesNewTokens(t *testing.T) {
 			}
 			before := s.Token()
 			for _, now := range c.proofs {
-				of.Proven(now)
+				of.Prolong(tenure.Now(), 0, now, tenure.Now())
 			}
 			if of.Base() != 7 {
 				t.Errorf("the base is %d before anybody has a token of it", of.Base())
@@ -279,7 +279,7 @@ func TestAProofOfWhatHasEndedCountsForNothing(t *testing.T) {
 		of := lasting(time.Second, tenure.Terms{Lease: time.Second}, nil)
 		s := join(t, of, 1)
 		time.Sleep(time.Second)
-		of.Proven(5)
+		of.Prolong(tenure.Now(), 0, 5, tenure.Now())
 		if next, _, _, err := s.Pass(0); next != nil || !errors.Is(err, tenure.ErrLost) || of.Base() != 7 {
 			t.Errorf("%v, %v, base %d", next, err, of.Base())
 		}

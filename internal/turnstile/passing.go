@@ -153,10 +153,11 @@ func (o *owner) askOthers() {
 		case !a.Held || a.Token != o.tenure.Token():
 			o.tenure.End(errForgotten)
 		default:
-			if terms.Replicas == 0 {
-				o.tenure.Prolong(sent, terms.Lease)
+			lease := terms.Lease
+			if terms.Replicas > 0 {
+				lease = 0
 			}
-			o.tenure.Proven(a.Now)
+			o.tenure.Prolong(sent, lease, a.Now, tenure.Now())
 			o.turn.mu.Lock()
 			if o.phase == holding && o.passing.began == began {
 				o.passing.others, o.passing.heard = int32(a.Waiting), sent

@@ -57,7 +57,7 @@ func (o *owner) confirm() *scripts.Failure {
 			t.End(errForgotten)
 			return nil
 		case !t.Terms.Fixed && t.Terms.Replicas == 0: // what must be acknowledged is left to the renewals
-			t.Prolong(sent, t.Terms.Lease)
+			t.Prolong(sent, t.Terms.Lease, 0, tenure.Now())
 		}
 		switch now, _ := t.Level(); {
 		case now == depth:

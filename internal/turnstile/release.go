@@ -57,9 +57,9 @@ func (o *owner) Extend(ctx context.Context, t *tenure.Tenure) error {
 }
 
 func (o *owner) renew(t *tenure.Tenure) *scripts.Failure {
-	depth, weight := t.Level()
+	depth, weight, base := t.Standing()
 	renew := scripts.Renew{
-		Key: o.req.Key, Owner: o.id, Lease: t.Terms.Lease, Token: t.Token(), Base: t.Base(), Weight: weight, Depth: depth, Acks: acks(t.Terms),
+		Key: o.req.Key, Owner: o.id, Lease: t.Terms.Lease, Token: t.Token(), Base: base, Weight: weight, Depth: depth, Acks: acks(t.Terms),
 	}
 	sent := tenure.Now()
 	as, fs := o.hall.cfg.Caller.RenewAll(o.hall.ctx, []scripts.Renew{renew})
@@ -70,8 +70,7 @@ func (o *owner) renew(t *tenure.Tenure) *scripts.Failure {
 	case !as[0].Held || as[0].Token != t.Token():
 		t.End(errForgotten)
 	default:
-		t.Prolong(sent, t.Terms.Lease)
-		t.Proven(as[0].Now)
+		t.Prolong(sent, t.Terms.Lease, as[0].Now, tenure.Now())
 	}
 	return nil
 }
