@@ -15,7 +15,9 @@ local changed = false -- something in state.lua's variables differs from the has
 local need = 0 -- the latest deadline that this script wrote: the key's TTL must cover it
 local more = 0 -- 1 when grants were left for another run
 
-local function str(n) return string.format('%.0f', n) end
+-- %d is four times as fast as %.0f, but of a server with 32 bits it cannot be had.
+local whole = string.format('%d', 9007199254740991) == '9007199254740991' and '%d' or '%.0f'
+local function str(n) return string.format(whole, n) end
 local function client(o) return string.match(o, '^(.*):') end
 local function cover(deadline) if deadline > need then need = deadline end end
 
@@ -49,10 +51,11 @@ local function isAlive(c)
   if alive[c] == nil then alive[c] = number(redis.call('HGET', KEYS[1], 'c:' .. c)) > vt end
   return alive[c]
 end
+local kept -- the client that this script kept alive
 local function keepAlive(c, window)
+  if c == kept then return end
   redis.call('HSET', KEYS[1], 'c:' .. c, str(vt + window), 'v', '1')
-  alive[c] = true
-  changed = true
+  alive[c], kept, changed = true, c, true
 end
 
 -- hold makes o a holder and returns its token, greater than every earlier one of this name.
