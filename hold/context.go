@@ -24,7 +24,7 @@ func (c carrier) Value(key any) any {
 		return true
 	}
 	if s, ok := key.(scope); ok {
-		if client, key := c.hold.keeper.Scope(); s.client == client && s.key == key && c.hold.Valid() {
+		if client, key := c.hold.Keeper().Scope(); s.client == client && s.key == key && c.hold.Valid() {
 			return c.hold
 		}
 	}

@@ -14,12 +14,12 @@ import (
 // Hold is one acquisition. It lasts until it is released or lost. Safe for concurrent use; a nil Hold
 // behaves like a released one.
 type Hold struct {
-	share  *tenure.Share
-	keeper Keeper
+	share *tenure.Share
 }
 
-// Keeper does a hold's traffic with Redis.
+// Keeper is a tenant who does the traffic of its holds with Redis.
 type Keeper interface {
+	tenure.Tenant
 	// Release gives the share back.
 	Release(ctx context.Context, s *tenure.Share) error
 	// Extend asks for a full lease from now on.
@@ -28,8 +28,8 @@ type Keeper interface {
 	Scope() (client any, key string)
 }
 
-// New returns a hold on a share. It is called by the turnstile; users get their holds from the primitives.
-func New(share *tenure.Share, k Keeper) *Hold { return &Hold{share: share, keeper: k} }
+// New returns a hold on a share of a Keeper's tenure. It is called by the turnstile; users get their holds from the primitives.
+func New(share *tenure.Share) *Hold { return &Hold{share: share} }
 
 // Release ends the hold. It works although ctx is done: ctx carries values only. It tries for up to 3 s (for go-redis's
 // ReadTimeout, if that is longer, at most 5 s) and then goes on in the background, until the lease must have ended;
@@ -39,7 +39,7 @@ func (h *Hold) Release(ctx context.Context) error {
 	if h == nil {
 		return tenure.ErrReleased
 	}
-	return h.keeper.Release(ctx, h.share)
+	return h.Keeper().Release(ctx, h.share)
 }
 
 // Done returns a channel that is closed when the hold ends: released, lost, or its client closed.
@@ -94,7 +94,7 @@ func (h *Hold) Extend(ctx context.Context) error {
 	if err := h.Err(); err != nil {
 		return err
 	}
-	return h.keeper.Extend(ctx, h.share.Tenure())
+	return h.Keeper().Extend(ctx, h.share.Tenure())
 }
 
 // Name returns what is held.
@@ -102,7 +102,8 @@ func (h *Hold) Name() string {
 	if h == nil {
 		return ""
 	}
-	return h.share.Tenure().Name
+	name, _ := h.share.Tenure().Tenant().Lock()
+	return name
 }
 
 // LogValue implements slog.LogValuer.
@@ -110,9 +111,10 @@ func (h *Hold) LogValue() slog.Value {
 	if h == nil {
 		return slog.StringValue("<nil>")
 	}
+	client, n := h.share.Tenure().Tenant().Identity()
 	attrs := []slog.Attr{
 		slog.String("name", h.Name()),
-		slog.String("owner", h.share.Tenure().Owner),
+		slog.String("owner", fmt.Sprintf("%s:%d", client, n)),
 		slog.Int64("token", h.Token()),
 		slog.Duration("held", h.share.Since().Since()),
 	}
@@ -131,7 +133,7 @@ func (h *Hold) String() string {
 }
 
 // Keeper returns who does the hold's traffic, for the packages of this library.
-func (h *Hold) Keeper() Keeper { return h.keeper }
+func (h *Hold) Keeper() Keeper { return h.share.Tenure().Tenant().(Keeper) }
 
 // Share returns the hold's part of its tenure, likewise.
 func (h *Hold) Share() *tenure.Share { return h.share }

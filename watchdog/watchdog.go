@@ -5,7 +5,6 @@
 package watchdog
 
 import (
-	"container/heap"
 	"context"
 	"fmt"
 	"log/slog"
@@ -51,19 +50,22 @@ type Watchdog struct {
 	closed  bool
 }
 
-// Watch is one tenure under the watchdog's eyes.
+// Watch is one tenure under the watchdog's eyes. The zero value is none yet.
 type Watch struct {
 	tenure *tenure.Tenure
-	key    string
 
 	// Guarded by the watchdog's mutex.
-	index    int            // in the queue, -1 outside
-	at       tenure.Instant // when to look at it: the next renewal or the deadline, whichever is first
-	renewAt  tenure.Instant // zero: not to be renewed
-	failures int            // in a row
+	renewAt  tenure.Instant // when an attempt is due
+	index    int32          // in the queue, counted from 1; or outside, or removed
+	failures int16          // in a row
 	set      bool           // it has its full lease: a fixed one is only looked after from then on
 	again    bool           // an attempt was made and not answered yet, or failed
 }
+
+const (
+	outside = 0
+	removed = -1 // it must not come back
+)
 
 // New returns a watchdog. It starts its goroutine with the first tenure. warn logs, and limits how often. told is called with
 // the outcome of every renewal, if it is set.
@@ -79,38 +81,34 @@ func New(r Renewer, warn func(msg string, attrs ...any), told func(t *tenure.Ten
 	return w
 }
 
-// Add begins to mind a tenure that has its full lease. If the answer that gave it took so long that less than half
+// Add begins to mind by v a tenure that has its full lease. If the answer that gave it took so long that less than half
 // of it is left, it is renewed at once.
-func (w *Watchdog) Add(t *tenure.Tenure, key string) *Watch {
-	v := &Watch{tenure: t, key: key, index: -1, set: true}
-	switch {
-	case !t.Terms.Fixed && t.Deadline().Sub(tenure.Lately()) < t.Terms.Lease/2:
-		v.renewAt = tenure.Lately()
-	default:
-		v.renewAt = t.Since().Add(pause(t.Terms.Lease))
+func (w *Watchdog) Add(v *Watch, t *tenure.Tenure) {
+	renewAt := t.Since().Add(pause(t.Terms.Lease))
+	if now := tenure.Lately(); !t.Terms.Fixed && t.Deadline().Sub(now) < t.Terms.Lease/2 {
+		renewAt = now
 	}
-	w.add(v)
-	return v
+	w.add(v, t, renewAt, true)
 }
 
 // AddClaim begins to mind a tenure that has only the short claim of a pushed grant: its first renewal, which
 // sets the lease, goes out after a third of the claim, at once if less than half of it is left, or if the lease
 // is fixed: that counts from the grant.
-func (w *Watchdog) AddClaim(t *tenure.Tenure, key string, claim time.Duration) *Watch {
-	v := &Watch{tenure: t, key: key, index: -1, renewAt: tenure.Lately()}
-	if !t.Terms.Fixed && t.Deadline().Sub(v.renewAt) >= claim/2 {
-		v.renewAt = v.renewAt.Add(claim / 3)
+func (w *Watchdog) AddClaim(v *Watch, t *tenure.Tenure, claim time.Duration) {
+	renewAt := tenure.Lately()
+	if !t.Terms.Fixed && t.Deadline().Sub(renewAt) >= claim/2 {
+		renewAt = renewAt.Add(claim / 3)
 	}
-	w.add(v)
-	return v
+	w.add(v, t, renewAt, false)
 }
 
-func (w *Watchdog) add(v *Watch) {
+func (w *Watchdog) add(v *Watch, t *tenure.Tenure, renewAt tenure.Instant, set bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.closed {
+	if w.closed || v.index == removed {
 		return
 	}
+	v.tenure, v.renewAt, v.set = t, renewAt, set
 	if !w.running {
 		w.running = true
 		w.wg.Go(w.run)
@@ -118,17 +116,11 @@ func (w *Watchdog) add(v *Watch) {
 	w.placeLocked(v)
 }
 
-// Remove stops minding a tenure. A renewal on its way may still arrive; it changes nothing.
+// Remove stops minding a tenure, for good. A renewal on its way may still arrive; it changes nothing.
 func (w *Watchdog) Remove(v *Watch) {
-	if v == nil {
-		return
-	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	v.renewAt = tenure.Instant{}
-	if v.index >= 0 {
-		heap.Remove(&w.watches, v.index)
-	}
+	w.watches.remove(v)
 	v.index = removed
 }
 
@@ -158,17 +150,9 @@ func (w *Watchdog) placeLocked(v *Watch) {
 	if v.index == removed {
 		return
 	}
-	v.at = v.tenure.Deadline()
-	if !v.renewAt.IsZero() {
-		v.at = tenure.Earlier(v.at, v.renewAt)
-	}
-	if v.index < 0 {
-		heap.Push(&w.watches, v)
-	} else {
-		w.watches[v.index].at = v.at
-		heap.Fix(&w.watches, v.index)
-	}
-	if v.index == 0 && w.asleep.After(v.at) {
+	at := tenure.Earlier(v.tenure.Deadline(), v.renewAt)
+	w.watches.put(v, at)
+	if w.watches[0].watch == v && w.asleep.After(at) {
 		select {
 		case w.wake <- struct{}{}:
 		default: // run has yet to look
@@ -200,19 +184,19 @@ func (w *Watchdog) look() time.Duration {
 	w.asleep = tenure.Instant{} // what is placed meanwhile is seen below
 minding:
 	for len(w.watches) > 0 {
-		v := w.watches[0].watch
+		v, at := w.watches[0].watch, w.watches[0].at
 		early := v.tenure.Terms.Lease / gather
 		if v.again {
 			early = 0
 		}
-		if next = v.at.Sub(now); next > early {
+		if next = at.Sub(now); next > early {
 			break
 		}
 		switch {
 		case !v.tenure.Deadline().After(now):
-			heap.Pop(&w.watches)
+			w.watches.remove(v)
 			over = append(over, v.tenure)
-		case !v.renewAt.IsZero() && v.renewAt.Sub(now) <= early:
+		case v.renewAt.Sub(now) <= early:
 			due = append(due, v)
 			// An attempt that gives no answer in this time is tried again beside it.
 			v.renewAt, v.again = now.Add(soon(v.tenure, now, v.tenure.Terms.Lease/10)), true
@@ -244,7 +228,8 @@ func (w *Watchdog) send(due []*Watch) {
 	}
 	byNode := make(map[string][]*Watch)
 	for _, v := range due {
-		node := w.renewer.Node(w.ctx, v.key)
+		_, key := v.tenure.Tenant().Lock()
+		node := w.renewer.Node(w.ctx, key)
 		if terms := v.tenure.Terms; terms.Replicas > 0 { // waiting for replicas must not delay the others
 			node += " " + terms.ReplicaTimeout.String()
 		}
@@ -265,8 +250,9 @@ func (w *Watchdog) renew(batch []*Watch) {
 	for i, v := range batch {
 		t := v.tenure
 		depth, weight, base := t.Standing()
+		_, key := t.Tenant().Lock()
 		rs[i] = scripts.Renew{
-			Key: v.key, Owner: t.Owner, Lease: t.Terms.Lease, Token: t.Token(), Base: base, Weight: weight, Depth: depth,
+			Key: key, Owner: identity(t), Lease: t.Terms.Lease, Token: t.Token(), Base: base, Weight: weight, Depth: depth,
 			Acks: scripts.Acks{Replicas: t.Terms.Replicas, Timeout: t.Terms.ReplicaTimeout},
 		}
 		if w.looksOnly(v) {
@@ -282,6 +268,12 @@ func (w *Watchdog) renew(batch []*Watch) {
 	for i, v := range batch {
 		w.answered(v, sent, now, answers[i], failures[i])
 	}
+}
+
+// identity is whom a tenure is of, at the server.
+func identity(t *tenure.Tenure) scripts.Owner {
+	client, n := t.Tenant().Identity()
+	return scripts.Owner{Client: client, N: n}
 }
 
 // look is the lease that is asked for a hold that must only be looked after.
@@ -304,7 +296,8 @@ func (w *Watchdog) answered(v *Watch, sent, now tenure.Instant, a scripts.Renewe
 	case f != nil:
 		t.Failed(f)
 		w.told(t, f)
-		w.warn("holdfast: renewal failed", "name", t.Name, "owner", t.Owner, "deadline in", t.Deadline().Until(), "error", f)
+		name, _ := t.Tenant().Lock()
+		w.warn("holdfast: renewal failed", "name", name, "owner", identity(t), "deadline in", t.Deadline().Until(), "error", f)
 	case !a.Held:
 		w.Remove(v)
 		t.End(fmt.Errorf("%w: the server no longer knows it", tenure.ErrLost))
@@ -322,11 +315,11 @@ func (w *Watchdog) answered(v *Watch, sent, now tenure.Instant, a scripts.Renewe
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
-	case v.index == removed || v.index < 0:
+	case v.index <= outside:
 		return
 	case f != nil:
-		v.renewAt = now.Add(soon(t, now, backoff(v.failures, t.Terms.Lease)))
-		v.failures++
+		v.renewAt = now.Add(soon(t, now, backoff(int(v.failures), t.Terms.Lease)))
+		v.failures = min(v.failures+1, 100)
 	default:
 		v.renewAt, v.failures, v.set, v.again = sent.Add(pause(t.Terms.Lease)), 0, true, false
 	}
@@ -349,39 +342,4 @@ func backoff(failures int, lease time.Duration) time.Duration {
 		return 0
 	}
 	return min(50*time.Millisecond<<min(failures-1, 10), max(lease/30, 10*time.Millisecond))
-}
-
-const removed = -2 // index of a watch that must not come back
-
-// queue is a heap of watches, the earliest first.
-type queue []place
-
-// place has a copy of its watch's instant: with many holds the watches themselves are in no cache.
-type place struct {
-	at    tenure.Instant
-	watch *Watch
-}
-
-func (q queue) Len() int           { return len(q) }
-func (q queue) Less(i, j int) bool { return q[j].at.After(q[i].at) }
-func (q queue) Swap(i, j int) {
-	q[i], q[j] = q[j], q[i]
-	q[i].watch.index, q[j].watch.index = i, j
-}
-
-// Push implements heap.Interface.
-func (q *queue) Push(x any) {
-	v := x.(*Watch)
-	v.index = len(*q)
-	*q = append(*q, place{v.at, v})
-}
-
-// Pop implements heap.Interface.
-func (q *queue) Pop() any {
-	old := *q
-	v := old[len(old)-1].watch
-	old[len(old)-1] = place{}
-	*q = old[:len(old)-1]
-	v.index = -1
-	return v
 }

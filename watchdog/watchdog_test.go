@@ -3,7 +3,6 @@ package watchdog_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 	"sync"
@@ -34,7 +33,7 @@ func (s *server) RenewAll(_ context.Context, rs []scripts.Renew) ([]scripts.Rene
 	s.mu.Lock()
 	s.batches = append(s.batches, len(rs))
 	for _, r := range rs {
-		s.at[r.Owner] = append(s.at[r.Owner], time.Now())
+		s.at[r.Owner.String()] = append(s.at[r.Owner.String()], time.Now())
 	}
 	s.mu.Unlock()
 	for i, r := range rs {
@@ -68,17 +67,27 @@ func start(t *testing.T, answer func(scripts.Renew) (scripts.Renewed, *scripts.F
 	return s, w
 }
 
-func lasting(owner string, terms tenure.Terms) *tenure.Tenure {
+// tenant is the owner "c:<n>" of a key.
+type tenant struct {
+	key string
+	n   uint64
+}
+
+func (t tenant) Lock() (name, key string)            { return "n", t.key }
+func (t tenant) Identity() (client string, n uint64) { return "c", t.n }
+func (tenant) Ended(error)                           {}
+
+func lasting(key string, n uint64, terms tenure.Terms) *tenure.Tenure {
 	now := tenure.Now()
-	return tenure.New("n", owner, &terms, 1, now, now.Add(terms.Lease-tenure.Margin(terms.Lease)), nil)
+	return tenure.New(tenant{key, n}, &terms, 1, now, now.Add(terms.Lease-tenure.Margin(terms.Lease)))
 }
 
 func TestALeaseIsRenewedEveryThirdOfItOrSooner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, w := start(t, granted)
 		began := time.Now()
-		of := lasting("c:1", tenure.Terms{Lease: 30 * time.Second})
-		w.Add(of, "k")
+		of := lasting("k", 1, tenure.Terms{Lease: 30 * time.Second})
+		w.Add(new(watchdog.Watch), of)
 		time.Sleep(time.Hour)
 		if !of.Alive() {
 			t.Fatal(of.Cause())
@@ -101,9 +110,9 @@ func TestAFailedRenewalIsTriedAgainAtOnceAndThenUntilTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, w := start(t, refused)
 		began := time.Now()
-		of := lasting("c:1", tenure.Terms{Lease: 9 * time.Second})
+		of := lasting("k", 1, tenure.Terms{Lease: 9 * time.Second})
 		share, _ := of.Join(1)
-		w.Add(of, "k")
+		w.Add(new(watchdog.Watch), of)
 		<-share.Done()
 		if lost := time.Since(began); lost != 9*time.Second-900*time.Millisecond {
 			t.Errorf("lost after %v, want the lease less its margin", lost)
@@ -132,8 +141,8 @@ func TestAnOutageShorterThanTheLeaseLosesNothing(t *testing.T) {
 			}
 			return granted(r)
 		})
-		of := lasting("c:1", tenure.Terms{Lease: 30 * time.Second})
-		w.Add(of, "k")
+		of := lasting("k", 1, tenure.Terms{Lease: 30 * time.Second})
+		w.Add(new(watchdog.Watch), of)
 		time.Sleep(5 * time.Minute)
 		if !of.Alive() {
 			t.Error(of.Cause())
@@ -147,9 +156,9 @@ func TestWhatTheServerNoLongerKnowsIsLostAtOnce(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				_, w := start(t, func(scripts.Renew) (scripts.Renewed, *scripts.Failure) { return answer, nil })
 				began := time.Now()
-				of := lasting("c:1", tenure.Terms{Lease: 30 * time.Second})
+				of := lasting("k", 1, tenure.Terms{Lease: 30 * time.Second})
 				share, _ := of.Join(1)
-				w.Add(of, "k")
+				w.Add(new(watchdog.Watch), of)
 				<-share.Done()
 				if d := time.Since(began); d > 10*time.Second || w.Len() != 0 {
 					t.Errorf("lost after %v, %d still minded", d, w.Len())
@@ -169,9 +178,9 @@ func TestAFixedLeaseIsLookedAfterButNotRenewed(t *testing.T) {
 			return granted(r)
 		})
 		began := time.Now()
-		of := lasting("c:1", tenure.Terms{Lease: 10 * time.Second, Fixed: true})
+		of := lasting("k", 1, tenure.Terms{Lease: 10 * time.Second, Fixed: true})
 		share, _ := of.Join(1)
-		w.Add(of, "k")
+		w.Add(new(watchdog.Watch), of)
 		<-share.Done()
 		if d := time.Since(began); d != 9*time.Second {
 			t.Errorf("ended after %v", d)
@@ -180,9 +189,9 @@ func TestAFixedLeaseIsLookedAfterButNotRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, w := start(t, func(scripts.Renew) (scripts.Renewed, *scripts.Failure) { return scripts.Renewed{}, nil })
 		began := time.Now()
-		of := lasting("c:1", tenure.Terms{Lease: 30 * time.Second, Fixed: true})
+		of := lasting("k", 1, tenure.Terms{Lease: 30 * time.Second, Fixed: true})
 		share, _ := of.Join(1)
-		w.Add(of, "k")
+		w.Add(new(watchdog.Watch), of)
 		<-share.Done()
 		if d := time.Since(began); d > 10*time.Second {
 			t.Errorf("the loss was told after %v", d)
@@ -197,8 +206,8 @@ func TestAClaimIsRenewedAfterAThirdOrAtOnceIfLittleIsLeft(t *testing.T) {
 			s, w := start(t, granted)
 			began := time.Now()
 			now := tenure.Now()
-			of := tenure.New("n", "c:1", &tenure.Terms{Lease: 20 * time.Second}, 1, now, now.Add(left), nil)
-			w.AddClaim(of, "k", 3*time.Second)
+			of := tenure.New(tenant{"k", 1}, &tenure.Terms{Lease: 20 * time.Second}, 1, now, now.Add(left))
+			w.AddClaim(new(watchdog.Watch), of, 3*time.Second)
 			time.Sleep(10 * time.Second)
 			if times := s.times("c:1", began); len(times) < 2 || times[0] != want {
 				t.Errorf("with %v left of the claim: renewed at %v, want first at %v", left, times, want)
@@ -216,9 +225,9 @@ func TestAClaimOfAFixedLeaseIsRenewedAtOnce(t *testing.T) {
 		s, w := start(t, granted)
 		began := time.Now()
 		now := tenure.Now()
-		of := tenure.New("n", "c:1", &tenure.Terms{Lease: 20 * time.Second, Fixed: true}, 1, now, now.Add(2*time.Second), nil)
+		of := tenure.New(tenant{"k", 1}, &tenure.Terms{Lease: 20 * time.Second, Fixed: true}, 1, now, now.Add(2*time.Second))
 		share, _ := of.Join(1)
-		w.AddClaim(of, "k", 3*time.Second)
+		w.AddClaim(new(watchdog.Watch), of, 3*time.Second)
 		<-share.Done()
 		if times, d := s.times("c:1", began), time.Since(began); times[0] != 0 || d != 18*time.Second {
 			t.Errorf("renewed at %v, ended after %v", times, d)
@@ -236,9 +245,9 @@ func TestAHangingNodeDelaysNobodyElse(t *testing.T) {
 			return granted(r)
 		})
 		terms := tenure.Terms{Lease: 10 * time.Second}
-		dead, alive := lasting("c:1", terms), lasting("c:2", terms)
-		w.Add(dead, "dead/k")
-		w.Add(alive, "alive/k")
+		dead, alive := lasting("dead/k", 1, terms), lasting("alive/k", 2, terms)
+		w.Add(new(watchdog.Watch), dead)
+		w.Add(new(watchdog.Watch), alive)
 		time.Sleep(5 * time.Minute)
 		if dead.Alive() || !alive.Alive() {
 			t.Errorf("on the hanging node alive: %v; on the other: %v", dead.Alive(), alive.Alive())
@@ -257,8 +266,8 @@ func TestALostReplyCostsATenthOfTheLease(t *testing.T) {
 			return granted(r)
 		})
 		began := time.Now()
-		of := lasting("c:1", tenure.Terms{Lease: 30 * time.Second})
-		w.Add(of, "k")
+		of := lasting("k", 1, tenure.Terms{Lease: 30 * time.Second})
+		w.Add(new(watchdog.Watch), of)
 		time.Sleep(time.Minute)
 		times := s.times("c:1", began)
 		if !of.Alive() || times[1]-times[0] != 3*time.Second {
@@ -279,8 +288,8 @@ func TestAHangingFirstRenewalDoesNotLoseAClaim(t *testing.T) {
 			return granted(r)
 		})
 		now := tenure.Now()
-		of := tenure.New("n", "c:1", &tenure.Terms{Lease: 30 * time.Second}, 1, now, now.Add(2700*time.Millisecond), nil)
-		w.AddClaim(of, "k", 3*time.Second)
+		of := tenure.New(tenant{"k", 1}, &tenure.Terms{Lease: 30 * time.Second}, 1, now, now.Add(2700*time.Millisecond))
+		w.AddClaim(new(watchdog.Watch), of, 3*time.Second)
 		time.Sleep(time.Minute)
 		if !of.Alive() {
 			t.Error(of.Cause())
@@ -295,8 +304,8 @@ func TestAHoldFromASlowAnswerIsRenewedAtOnce(t *testing.T) {
 		s, w := start(t, granted)
 		began := time.Now()
 		now := tenure.Now()
-		of := tenure.New("n", "c:1", &tenure.Terms{Lease: 3 * time.Second}, 1, now, now.Add(700*time.Millisecond), nil)
-		w.Add(of, "k")
+		of := tenure.New(tenant{"k", 1}, &tenure.Terms{Lease: 3 * time.Second}, 1, now, now.Add(700*time.Millisecond))
+		w.Add(new(watchdog.Watch), of)
 		time.Sleep(time.Minute)
 		if times := s.times("c:1", began); !of.Alive() || times[0] != 0 {
 			t.Errorf("renewed at %v; %v", times, of.Cause())
@@ -309,9 +318,9 @@ func TestThousandsOfHoldsLeaveInBatches(t *testing.T) {
 		s, w := start(t, granted)
 		var all []*tenure.Tenure
 		for i := range 5000 {
-			of := lasting(fmt.Sprint("c:", i), tenure.Terms{Lease: 30 * time.Second})
+			of := lasting("k", uint64(i), tenure.Terms{Lease: 30 * time.Second})
 			all = append(all, of)
-			w.Add(of, "k")
+			w.Add(new(watchdog.Watch), of)
 		}
 		time.Sleep(2 * time.Minute)
 		for _, of := range all {
@@ -330,8 +339,9 @@ func TestThousandsOfHoldsLeaveInBatches(t *testing.T) {
 func TestWhatIsRemovedIsRenewedNoMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, w := start(t, granted)
-		of := lasting("c:1", tenure.Terms{Lease: 30 * time.Second})
-		v := w.Add(of, "k")
+		of := lasting("k", 1, tenure.Terms{Lease: 30 * time.Second})
+		v := new(watchdog.Watch)
+		w.Add(v, of)
 		time.Sleep(15 * time.Second)
 		w.Remove(v)
 		w.Remove(v)

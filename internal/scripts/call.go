@@ -95,6 +95,11 @@ func (w *word) number(n int64) *word {
 	return w
 }
 
+func (w *word) owner(o Owner) *word {
+	w.text = strconv.AppendUint(append(append(w.text, o.Client...), ':'), o.N, 10)
+	return w
+}
+
 // numbers adds each with a space behind it.
 func (w *word) numbers(ns ...int64) *word {
 	for _, n := range ns {

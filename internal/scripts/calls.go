@@ -27,9 +27,18 @@ const (
 	slack       = time.Second // that a key outlives its last deadline
 )
 
+// Owner is an identity at the server: of the acquisition with that number of a client. Its text is "<client id>:<n>".
+type Owner struct {
+	Client string
+	N      uint64
+}
+
+func (o Owner) String() string { return o.Client + ":" + strconv.FormatUint(o.N, 10) }
+
 // Acquire is a call of acquire.lua.
 type Acquire struct {
-	Key, Owner       string
+	Key              string
+	Owner            Owner
 	Weight, Capacity int64
 	Depth            int
 	Lease            time.Duration
@@ -53,7 +62,7 @@ type Acquired struct {
 
 func (c *Caller) acquire(a *Acquire) *call {
 	s := newCall(&acquireScript, a.Key)
-	s.word().add(holderField).add(a.Owner)
+	s.word().add(holderField).owner(a.Owner)
 	lone := s.word()
 	if a.Depth == 1 {
 		lone.number(a.Weight).add(" 1 +").number(millis(a.Lease)).add(" ")
@@ -109,13 +118,14 @@ func (c *Caller) AcquireAll(ctx context.Context, as []Acquire) ([]Acquired, []*F
 
 // Release is a call of release.lua.
 type Release struct {
-	Key, Owner string
-	Depth      int           // what is left; 0 ends the hold or the wait
-	Weight     int64         // what is left with Depth > 0
-	Tomb       time.Duration // how long later requests of the owner are refused
-	Token      int64         // the highest base of a token that the hold handed out
-	Force      bool          // remove every holder
-	Next       *Acquire      // the client's next waiter, queued if this very run ended the hold
+	Key    string
+	Owner  Owner
+	Depth  int           // what is left; 0 ends the hold or the wait
+	Weight int64         // what is left with Depth > 0
+	Tomb   time.Duration // how long later requests of the owner are refused
+	Token  int64         // the highest base of a token that the hold handed out
+	Force  bool          // remove every holder
+	Next   *Acquire      // the client's next waiter, queued if this very run ended the hold
 }
 
 // Released is its answer.
@@ -130,7 +140,7 @@ type Released struct {
 
 func (c *Caller) release(r *Release) *call {
 	s := newCall(&releaseScript, r.Key)
-	s.word().add(holderField).add(r.Owner)
+	s.word().add(holderField).owner(r.Owner)
 	alone, force := int64(0), int64(0)
 	if r.Force {
 		force = 1
@@ -140,7 +150,7 @@ func (c *Caller) release(r *Release) *call {
 	s.word().number(alone)
 	s.word().numbers(int64(r.Depth), max(r.Weight, 1), millis(r.Tomb), r.Token, force).add(c.inboxes)
 	if n := r.Next; n != nil {
-		s.word().add(n.Owner)
+		s.word().owner(n.Owner)
 		s.word().numbers(n.Weight, n.Capacity, millis(n.Claim)).number(millis(n.Window))
 	}
 	return s

@@ -12,13 +12,14 @@ import (
 
 // Renew is one renewal by renew.lua.
 type Renew struct {
-	Key, Owner string
-	Lease      time.Duration
-	Token      int64 // as the server gave it
-	Base       int64 // the highest base of a token that the hold handed out
-	Weight     int64
-	Depth      int
-	Acks       Acks // fewer are a failure
+	Key    string
+	Owner  Owner
+	Lease  time.Duration
+	Token  int64 // as the server gave it
+	Base   int64 // the highest base of a token that the hold handed out
+	Weight int64
+	Depth  int
+	Acks   Acks // fewer are a failure
 }
 
 // Renewed is the answer to it.
@@ -34,7 +35,7 @@ func renewal(rs []Renew) *call {
 	s := newRenewal(rs)
 	for i := range rs {
 		r := &rs[i]
-		s.word().add(holderField).add(r.Owner)
+		s.word().add(holderField).owner(r.Owner)
 		s.word().number(r.Weight).add(" ").number(int64(max(r.Depth, 1))).add(" +").number(millis(r.Lease)).add(" ").number(r.Token)
 		s.word().number(millis(r.Lease + slack))
 		if base := s.word(); r.Base > r.Token {

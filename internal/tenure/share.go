@@ -14,16 +14,24 @@ type Share struct {
 	told   atomic.Bool
 
 	// Guarded by the tenure's mutex.
-	next     *Share // of the shares that last
-	err      error
-	done     chan struct{} // made when first asked for
-	watchers *watchers     // likewise
+	next  *Share // of the shares that last
+	err   error
+	watch *watch // made when first asked for
 }
 
-// watchers are told when a share ends.
-type watchers struct {
+// watch is who is told when a share ends.
+type watch struct {
+	done   chan struct{} // nil until somebody asks
 	funcs  map[int]func(error)
 	nextID int
+}
+
+// watchLocked returns the share's, which is made if need be.
+func (s *Share) watchLocked() *watch {
+	if s.watch == nil {
+		s.watch = new(watch)
+	}
+	return s.watch
 }
 
 // closedChan is what Done of a share that ended before anybody asked returns.
@@ -45,7 +53,7 @@ func (s *Share) errAt(now Instant) error {
 	t.mu.Unlock()
 	switch {
 	case err != nil:
-		return InLock(t.Name, err)
+		return t.inLock(err)
 	case past:
 		t.End(nil)
 		return s.errAt(now)
@@ -64,13 +72,14 @@ func (s *Share) Left() bool {
 func (s *Share) Done() <-chan struct{} {
 	s.tenure.mu.Lock()
 	defer s.tenure.mu.Unlock()
-	if s.done == nil {
-		if s.err != nil {
-			return closedChan
-		}
-		s.done = make(chan struct{})
+	if s.err != nil && (s.watch == nil || s.watch.done == nil) {
+		return closedChan
 	}
-	return s.done
+	w := s.watchLocked()
+	if w.done == nil {
+		w.done = make(chan struct{})
+	}
+	return w.done
 }
 
 // OnEnd calls f with the cause when the share ends, at once if it has ended; stop takes f back.
@@ -78,23 +87,21 @@ func (s *Share) OnEnd(f func(cause error)) (stop func()) {
 	s.tenure.mu.Lock()
 	if err := s.err; err != nil {
 		s.tenure.mu.Unlock()
-		f(InLock(s.tenure.Name, err))
+		f(s.tenure.inLock(err))
 		return func() {}
 	}
-	if s.watchers == nil {
-		s.watchers = &watchers{funcs: make(map[int]func(error))}
+	w := s.watchLocked()
+	if w.funcs == nil {
+		w.funcs = make(map[int]func(error))
 	}
-	ws := s.watchers
-	id := ws.nextID
-	ws.nextID++
-	ws.funcs[id] = f
+	id := w.nextID
+	w.nextID++
+	w.funcs[id] = f
 	s.tenure.mu.Unlock()
 	return func() {
 		s.tenure.mu.Lock()
 		defer s.tenure.mu.Unlock()
-		if s.watchers != nil { // else they are being called
-			delete(ws.funcs, id)
-		}
+		delete(w.funcs, id) // of none, once they are being called
 	}
 }
 
@@ -110,9 +117,9 @@ func (s *Share) Join(weight int64) (*Share, error) {
 	depth, has := t.levelLocked()
 	switch {
 	case t.cause != nil:
-		return nil, InLock(t.Name, t.cause)
+		return nil, t.inLock(t.cause)
 	case s.err != nil && (depth == 0 || t.first.token != s.token):
-		return nil, InLock(t.Name, s.err)
+		return nil, t.inLock(s.err)
 	case weight > has:
 		return nil, ErrUpgrade
 	}
@@ -168,7 +175,7 @@ func (s *Share) leave(need time.Duration) (next *Share, depth int, weight int64,
 	default:
 		t.cause = s.err
 	}
-	silent := s.done == nil && s.watchers == nil
+	silent := s.watch == nil
 	t.mu.Unlock()
 	if !silent {
 		s.announce()
@@ -188,15 +195,18 @@ func (t *Tenure) removeLocked(s *Share) {
 // announce closes Done and calls the watchers, once. The share's err is set, so neither changes any more.
 func (s *Share) announce() {
 	s.tenure.mu.Lock()
-	ws, done, err := s.watchers, s.done, InLock(s.tenure.Name, s.err)
-	s.watchers = nil
-	s.tenure.mu.Unlock()
-	if done != nil {
-		close(done)
+	w, err := s.watch, s.tenure.inLock(s.err)
+	if w == nil {
+		s.tenure.mu.Unlock()
+		return
 	}
-	if ws != nil {
-		for _, f := range ws.funcs {
-			f(err)
-		}
+	funcs := w.funcs
+	w.funcs = nil
+	s.tenure.mu.Unlock()
+	if w.done != nil {
+		close(w.done)
+	}
+	for _, f := range funcs {
+		f(err)
 	}
 }

@@ -25,13 +25,11 @@ type Terms struct {
 // of each other and have one token; a session begins when the tenure is passed on inside the client, after the
 // one before has ended. The zero value is not usable; see New. Safe for concurrent use.
 type Tenure struct {
-	Name  string // what the user locked
-	Owner string // its identity at the server, "<client id>:<n>"
 	Terms *Terms // not changed any more
 
-	token int64   // as the server counts
-	since Instant // when the client knew of it
-	onEnd Ender
+	token  int64   // as the server counts
+	since  Instant // when the client knew of it
+	tenant Tenant
 
 	mu       sync.Mutex // guards what follows, and every share
 	deadline Instant
@@ -42,19 +40,26 @@ type Tenure struct {
 	renewErr error
 }
 
-// Ender is told once, without locks, when a tenure ends other than by the release of its last share.
-type Ender interface{ Ended(cause error) }
+// Tenant is who has a tenure.
+type Tenant interface {
+	// Lock returns what the user locked, and the key that stands for it.
+	Lock() (name, key string)
+	// Identity is the one at the server: a client id, and a number.
+	Identity() (client string, n uint64)
+	// Ended is called once, without locks, when the tenure ends other than by the release of its last share.
+	Ended(cause error)
+}
 
 // New returns a tenure that began at since and lasts until deadline, unless it is prolonged.
-func New(name, owner string, terms *Terms, token int64, since, deadline Instant, onEnd Ender) *Tenure {
+func New(tenant Tenant, terms *Terms, token int64, since, deadline Instant) *Tenure {
 	t := new(Tenure)
-	t.Init(name, owner, terms, token, since, deadline, onEnd)
+	t.Init(tenant, terms, token, since, deadline)
 	return t
 }
 
 // Init is New for a tenure that is part of something else.
-func (t *Tenure) Init(name, owner string, terms *Terms, token int64, since, deadline Instant, onEnd Ender) {
-	t.Name, t.Owner, t.Terms, t.token, t.last, t.since, t.deadline, t.onEnd = name, owner, terms, token, FirstToken(token), since, deadline, onEnd
+func (t *Tenure) Init(tenant Tenant, terms *Terms, token int64, since, deadline Instant) {
+	t.tenant, t.Terms, t.token, t.last, t.since, t.deadline = tenant, terms, token, FirstToken(token), since, deadline
 	if terms.MaxHold > 0 {
 		t.deadline = Earlier(t.deadline, t.limit())
 	}
@@ -80,8 +85,17 @@ func (t *Tenure) nextLocked() (token int64, ok bool) {
 	return token, PassedOn(token)
 }
 
-// Keeper returns who is told of its end.
-func (t *Tenure) Keeper() Ender { return t.onEnd }
+// Tenant returns who has it.
+func (t *Tenure) Tenant() Tenant { return t.tenant }
+
+// inLock names what is locked in an error.
+func (t *Tenure) inLock(err error) error {
+	if err == nil {
+		return nil
+	}
+	name, _ := t.tenant.Lock()
+	return InLock(name, err)
+}
 
 // Since returns when the tenure began, as its client knows it.
 func (t *Tenure) Since() Instant { return t.since }
@@ -114,7 +128,7 @@ func (t *Tenure) Cause() error {
 	t.Alive()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return InLock(t.Name, t.cause)
+	return t.inLock(t.cause)
 }
 
 // Prolong takes in that the server knew the tenure, by its token, when its clock read proof, in ms (0: that was not told),
@@ -170,7 +184,7 @@ func (t *Tenure) End(cause error) {
 	if cause == nil {
 		cause = t.expiredLocked()
 	}
-	cause = InLock(t.Name, cause)
+	cause = t.inLock(cause)
 	t.cause = cause
 	first := t.first
 	t.first = nil
@@ -181,9 +195,7 @@ func (t *Tenure) End(cause error) {
 	for s := first; s != nil; s = s.next {
 		s.announce()
 	}
-	if t.onEnd != nil {
-		t.onEnd.Ended(cause)
-	}
+	t.tenant.Ended(cause)
 }
 
 func (t *Tenure) expiredLocked() error {
@@ -210,7 +222,7 @@ func (t *Tenure) Begin(s *Share, weight int64) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.cause != nil {
-		return InLock(t.Name, t.cause)
+		return t.inLock(t.cause)
 	}
 	t.addLocked(s, weight, t.last, t.since)
 	return nil

@@ -14,17 +14,20 @@ import (
 
 func init() { tenure.IgnoreSuspends() } // the tests run in virtual time
 
-type ender func(error)
+// tenant is told of the end.
+type tenant func(error)
 
-func (e ender) Ended(cause error) {
-	if e != nil {
-		e(cause)
+func (tenant) Lock() (name, key string)            { return "orders", "mutex:orders" }
+func (tenant) Identity() (client string, n uint64) { return "c", 1 }
+func (t tenant) Ended(cause error) {
+	if t != nil {
+		t(cause)
 	}
 }
 
-func lasting(d time.Duration, terms tenure.Terms, onEnd ender) *tenure.Tenure {
+func lasting(d time.Duration, terms tenure.Terms, onEnd tenant) *tenure.Tenure {
 	now := tenure.Now()
-	return tenure.New("orders", "c:1", &terms, 7, now, now.Add(d), onEnd)
+	return tenure.New(onEnd, &terms, 7, now, now.Add(d))
 }
 
 func join(t *testing.T, of *tenure.Tenure, weight int64) *tenure.Share {

@@ -102,10 +102,10 @@ func endOf(ctx context.Context) error {
 // await blocks until it has a hold. Neither a hold nor an error: it was lost at once.
 func (h *Hall) await(ctx context.Context, r *Request, try bool) (*hold.Hold, hold.How, error) {
 	w := h.newWaiter(r, try)
-	t := h.enter(r.Name, r.Key)
+	t := h.enter(r.Key)
 	defer h.leave(t)
 	switch {
-	case !try && r.OneTicket && (t.candidate != nil || len(t.holders) > 0 || !t.local.empty()):
+	case !try && r.OneTicket && (t.candidate != nil || t.holder != nil || !t.local.empty()):
 		t.local.push(&w.place, w)
 		t.advance()
 	default:
@@ -166,7 +166,7 @@ wait:
 // attemptAlone makes the first attempt for o in the caller's goroutine, which gets an answer within the ReadTimeout. The
 // turnstile is unlocked meanwhile.
 func (t *turnstile) attemptAlone(o *owner) {
-	a, sent := o.acquire(), o.polled
+	a, sent := o.acquire(), o.waiter.polled
 	t.mu.Unlock()
 	answer, f := t.hall.cfg.Caller.Acquire(t.hall.ctx, a)
 	t.mu.Lock()
@@ -203,20 +203,23 @@ func (t *turnstile) hint(w *waiter) error {
 	if o == nil {
 		o = t.candidate
 	}
-	if o != nil && !t.failedAt.IsZero() && t.failedAt.Since() < 2*t.hall.poll() {
-		failure = t.failure
+	if known := t.known; o != nil && known != nil && !known.failedAt.IsZero() && known.failedAt.Since() < 2*t.hall.poll() {
+		failure = known.failure
 	}
-	if failure == nil && o != nil && o.inflight > 0 && o.silent.Since() > silence {
-		failure = fmt.Errorf("%w: no answer for %v", tenure.ErrUnavailable, o.silent.Since().Round(time.Millisecond))
+	if failure == nil && o != nil && o.waiter != nil && o.inflight > 0 {
+		if silent := o.waiter.silent.Since(); silent > silence {
+			failure = fmt.Errorf("%w: no answer for %v", tenure.ErrUnavailable, silent.Round(time.Millisecond))
+		}
 	}
-	if len(t.holders) == 0 || !w.req.Reentrant {
+	holders := t.holders()
+	if len(holders) == 0 || !w.req.Reentrant {
 		return failure
 	}
 	how := "to re-enter, acquire with the context of that hold (Do's argument, or hold.Context)"
 	if w.req.Settings.NonReentrant {
 		how = "it is not reentrant here (NonReentrant)"
 	}
-	held := fmt.Errorf("this client has held it for %v: %s", t.holders[0].share.Since().Since().Round(time.Millisecond), how)
+	held := fmt.Errorf("this client has held it for %v: %s", holders[0].share.Since().Since().Round(time.Millisecond), how)
 	if failure != nil {
 		return fmt.Errorf("%w; %w", held, failure)
 	}
@@ -228,18 +231,20 @@ func (o *owner) take(share *tenure.Share) (*hold.Hold, error) {
 	if err := share.Lost(); err != nil { // of a suspend it learns from its own first look
 		return nil, err
 	}
-	h := hold.New(share, o)
+	h := hold.New(share)
 	o.unguarded.Store(h)
 	o.turn.mu.Lock()
 	defer o.turn.mu.Unlock()
-	if o.watch == nil && o.phase == holding {
-		if w := o.hall.cfg.Watchdog; o.claim > 0 {
-			o.watch = w.AddClaim(o.tenure, o.req.Key, o.claim)
-		} else {
-			o.watch = w.Add(o.tenure, o.req.Key)
-		}
+	dog := o.turn.hall.cfg.Watchdog
+	switch {
+	case o.watched || o.phase != holding:
+	case o.claim > 0:
+		dog.AddClaim(&o.watch, &o.tenure, o.claim)
+	default:
+		dog.Add(&o.watch, &o.tenure)
 	}
-	if o.hall.cfg.Stacks {
+	o.watched = true
+	if o.hall().cfg.Stacks {
 		stack := make([]uintptr, 32)
 		stack = stack[:runtime.Callers(2, stack)]
 		o.stack = &stack

@@ -18,9 +18,10 @@ import (
 // listen to the wrong server, too. It is certainly new if this was the only attempt: an earlier one may have got it.
 func (o *owner) numbered(ticket int64, sent tenure.Instant) {
 	t := o.turn
-	back := o.attempts == 1 && ticket < t.top && sent.After(t.topAt)
-	if back || ticket > t.top {
-		t.top, t.topAt = ticket, tenure.Lately()
+	known := t.lore()
+	back := o.attempts == 1 && ticket < known.top && sent.After(known.topAt)
+	if back || ticket > known.top {
+		known.top, known.topAt = ticket, tenure.Lately()
 	}
 	if back {
 		if in := t.hall.cfg.Inbox; in != nil {
@@ -33,8 +34,8 @@ func (o *owner) numbered(ticket int64, sent tenure.Instant) {
 // stalled takes in that a poll of o found nothing granted since the poll before: somebody holds for long, or a ghost does.
 // Ghosts are sought once for each last token, since looking reads the whole hash.
 func (t *turnstile) stalled(seq int64) {
-	if t.sought != seq {
-		t.sought = seq
+	if known := t.lore(); known.sought != seq {
+		known.sought = seq
 		t.seekGhosts()
 	}
 }
@@ -76,9 +77,9 @@ func (h *Hall) ghost(key string, n uint64) {
 	if name == "" || n == 0 || n > h.last.Load() || h.isClosing() {
 		return // not ours: anybody may publish
 	}
-	t := h.enter(name, key)
-	o := &owner{hall: h, turn: t, req: &Request{Name: name, Key: key, Settings: &hold.Settings{Terms: tenure.Terms{Lease: hold.DefaultLease}}},
-		n: n, id: h.cfg.Client + ":" + strconv.FormatUint(n, 10), phase: ended, known: true}
+	t := h.enter(key)
+	o := &owner{turn: t, req: &Request{Name: name, Key: key, Settings: &hold.Settings{Terms: tenure.Terms{Lease: hold.DefaultLease}}},
+		n: n, phase: ended, known: true}
 	if !h.enroll(o) {
 		t.mu.Unlock()
 		h.leave(t)

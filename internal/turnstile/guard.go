@@ -23,10 +23,10 @@ func (o *owner) guardLatest() {
 
 // guard has a warning logged if h is dropped without Release.
 func (o *owner) guard(h *hold.Hold) {
-	log := o.hall.log
+	log := o.hall().log
 	runtime.AddCleanup(h, func(s *tenure.Share) {
 		if !s.Left() {
-			log.warn("holdfast: a hold was dropped without Release and is still renewed", "name", s.Tenure().Name, "owner", s.Tenure().Owner)
+			log.warn("holdfast: a hold was dropped without Release and is still renewed", "name", o.req.Name, "owner", o.identity())
 		}
 	}, h.Share())
 }

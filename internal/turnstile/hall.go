@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"hash/maphash"
 	"log/slog"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -140,7 +139,7 @@ func NewHall(cfg Config) *Hall {
 	h := &Hall{cfg: cfg, log: newQuietLog(cfg.Logger), seed: maphash.MakeSeed(), crew: newCrew(), doing: newCrew(), calls: newCrew()}
 	h.letterboxes.New = func() any { return newLetterbox() }
 	h.rescuers.New = func() any { return newRescuer() }
-	h.idle.New = func() any { return new(turnstile) }
+	h.idle.New = func() any { return &turnstile{hall: h} }
 	h.waiters.New = func() any { return &waiter{ready: make(chan error, 1)} }
 	h.timers.New = func() any {
 		t := time.NewTimer(time.Hour)
@@ -176,14 +175,14 @@ func (h *Hall) shard(key string) *shard {
 }
 
 // enter returns the key's turnstile, locked, and keeps it until leave.
-func (h *Hall) enter(name, key string) *turnstile {
+func (h *Hall) enter(key string) *turnstile {
 	s := h.shard(key)
 	s.mu.Lock()
 	t := s.turnstiles[key]
 	if t == nil {
 		t = h.idle.Get().(*turnstile)
 		t.mu.Lock() // its timer may just fire
-		t.hall, t.name, t.key = h, name, key
+		t.key = key
 		t.mu.Unlock()
 		s.turnstiles[key] = t
 	}
@@ -208,10 +207,7 @@ func (h *Hall) leave(t *turnstile) {
 	if !t.mu.TryLock() {
 		return // its timer fires just now, and finds nothing to do
 	}
-	if t.timer != nil {
-		t.timer.Stop()
-	}
-	t.turns = turns{timer: t.timer, bases: t.bases[:0], holders: t.holders[:0]}
+	t.turns = turns{known: t.known.forget()}
 	t.mu.Unlock()
 	h.idle.Put(t)
 }
@@ -234,10 +230,10 @@ func (h *Hall) all() []*turnstile {
 // newOwner returns a fresh identity at the server, never used before (c1).
 func (h *Hall) newOwner(t *turnstile, w *waiter) *owner {
 	n := h.last.Add(1)
-	o := &owner{hall: h, turn: t, req: w.req, waiter: w, n: n, id: h.cfg.Client + ":" + strconv.FormatUint(n, 10), try: w.try}
+	o := &owner{turn: t, req: w.req, waiter: w, n: n, try: w.try}
 	h.enroll(o)
 	t.users.Add(1)
-	w.owner = o
+	w.owner, w.asked = o, asked{}
 	return o
 }
 
@@ -292,10 +288,7 @@ var errForced = fmt.Errorf("%w: freed by force", tenure.ErrLost)
 
 // revoked ends a hold that was freed by force.
 func (h *Hall) revoked(o *owner) {
-	o.turn.mu.Lock()
-	t := o.tenure
-	o.turn.mu.Unlock()
-	if t != nil {
+	if t := o.tenancy(); t != nil {
 		t.End(errForced)
 	}
 }
@@ -327,10 +320,7 @@ func (h *Hall) Close(ctx context.Context) (err error) {
 		err = fmt.Errorf("holdfast: close: Do functions run on without their holds: %w", running)
 	}
 	for _, o := range h.everybody() {
-		o.turn.mu.Lock()
-		t := o.tenure
-		o.turn.mu.Unlock()
-		if t != nil {
+		if t := o.tenancy(); t != nil {
 			t.End(tenure.ErrClosed)
 			h.crew.Go(o.lost) // also of one that was just lost, and not yet cleaned up after
 		}

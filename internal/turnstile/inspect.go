@@ -38,12 +38,12 @@ func (h *Hall) ForceRelease(ctx context.Context, r *Request) error {
 	if err := h.usable(ctx, r); err != nil {
 		return err
 	}
-	t := h.enter(r.Name, r.Key)
-	ours := slices.Clone(t.holders) // they need no message; who is granted from now on stays
+	t := h.enter(r.Key)
+	ours := t.holders() // they need no message; who is granted from now on stays
 	t.mu.Unlock()
 	defer h.leave(t)
 	return h.ask(ctx, r, func() *scripts.Failure {
-		release := scripts.Release{Key: r.Key, Owner: h.cfg.Client + ":0", Force: true} // 0 is nobody's number
+		release := scripts.Release{Key: r.Key, Owner: scripts.Owner{Client: h.cfg.Client}, Force: true} // 0 is nobody's number
 		answer, f := h.cfg.Caller.Release(h.ctx, release)
 		if f != nil {
 			return f

@@ -33,7 +33,7 @@ func (h *Hall) observed(ctx context.Context, r *Request, try bool) (*hold.Hold, 
 // released tells of a release that was the user's, the first one of the hold; and of the loss, if it was the release that
 // found it.
 func (o *owner) released(ctx context.Context, s *tenure.Share, err error) {
-	see := o.hall.cfg.Observer
+	see := o.hall().cfg.Observer
 	if see == nil || errors.Is(err, tenure.ErrReleased) || !s.Tell() {
 		return
 	}
@@ -49,9 +49,9 @@ func (o *owner) released(ctx context.Context, s *tenure.Share, err error) {
 
 // Renewed is called by the watchdog with the outcome of a renewal.
 func (h *Hall) Renewed(t *tenure.Tenure, err error) {
-	t.Keeper().(*owner).guardLatest()
+	t.Tenant().(*owner).guardLatest()
 	if see := h.cfg.Observer; see != nil && see.Renewed != nil {
-		see.Renewed(t.Keeper().(*owner).req.lock(), err)
+		see.Renewed(t.Tenant().(*owner).req.lock(), err)
 	}
 }
 

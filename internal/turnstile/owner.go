@@ -24,42 +24,61 @@ const (
 
 // owner is one identity at the server: of one acquisition, from its first request until nothing of it is left.
 type owner struct {
-	hall  *Hall
 	turn  *turnstile
 	req   *Request
 	n     uint64
-	id    string      // "<client id>:<n>"
 	freed atomic.Bool // a release of it ended the hold
 	try   bool        // one attempt, no ticket
 
 	// Guarded by the turnstile's mutex.
 	phase    phase
-	known    bool  // the server knows it, or may
-	missed   bool  // the attempt before got no answer
-	voided   bool  // a push told of a grant, but could not be dated
-	undoing  bool  // an undo is at work
-	again    bool  // an answer came after the undo had sent its release: release once more
-	attempts int32 // in all, the release that names it as next included
-	inflight int32 // those without an answer so far
-	waiter   *waiter
-	place    link[*owner]   // in the turnstile's line, until it holds or has ended
-	ticket   int64          // while waiting
-	polled   tenure.Instant // when the latest attempt was handed over
-	silent   tenure.Instant // since when there has always been an attempt without an answer
+	known    bool           // the server knows it, or may
+	missed   bool           // the attempt before got no answer
+	undoing  bool           // an undo is at work
+	again    bool           // an answer came after the undo had sent its release: release once more
+	held     bool           // it has its tenure, or had it
+	watched  bool           // the watchdog has it
+	attempts int32          // in all, the release that names it as next included
+	inflight int32          // those without an answer so far
+	waiter   *waiter        // until it holds or has ended
 	unknown  tenure.Instant // when the latest attempt was sent that failed and may have run, or may still
-	early    *grant         // a push that overtook the answer that its asker still awaits
 	settled  chan struct{}  // closed when inflight drops to 0 after the end
-	tenure   *tenure.Tenure // own, once it holds
-	own      tenure.Tenure
-	share    *tenure.Share // of the first hold of its session: the latest one's
+	tenure   tenure.Tenure  // once it holds
+	share    *tenure.Share  // of the first hold of its session: the latest one's
 	first    tenure.Share
+	next     *owner        // that holds, too, of the same turnstile
 	claim    time.Duration // of a pushed grant
 	passing  passing       // the tenure on, inside the client
-	watch    *watchdog.Watch
+	watch    watchdog.Watch
 	stack    *[]uintptr // where the hold was taken, for tests
 
 	unguarded atomic.Pointer[hold.Hold] // the latest hold, until the guard looks after it
 }
+
+func (o *owner) hall() *Hall { return o.turn.hall }
+
+func (o *owner) identity() scripts.Owner {
+	return scripts.Owner{Client: o.turn.hall.cfg.Client, N: o.n}
+}
+
+// Identity implements tenure.Tenant.
+func (o *owner) Identity() (client string, n uint64) { return o.turn.hall.cfg.Client, o.n }
+
+// Lock implements tenure.Tenant.
+func (o *owner) Lock() (name, key string) { return o.req.Name, o.req.Key }
+
+// tenancy returns its tenure, nil if it never held.
+func (o *owner) tenancy() *tenure.Tenure {
+	o.turn.mu.Lock()
+	defer o.turn.mu.Unlock()
+	if !o.held {
+		return nil
+	}
+	return &o.tenure
+}
+
+// unwatch has the watchdog forget it, for good.
+func (o *owner) unwatch() { o.hall().cfg.Watchdog.Remove(&o.watch) }
 
 // unanswered reports whether a request of o may still run: then its end leaves a tombstone (c6, c7).
 func (o *owner) unanswered() bool {
@@ -77,8 +96,8 @@ func (o *owner) tomb() time.Duration {
 // acquire is the request that tries, waits and polls.
 func (o *owner) acquire() scripts.Acquire {
 	a := scripts.Acquire{
-		Key: o.req.Key, Owner: o.id, Weight: o.req.Weight, Capacity: o.req.Capacity, Depth: 1,
-		Lease: o.req.Settings.Lease, Window: o.hall.cfg.Window, Claim: o.hall.cfg.Claim,
+		Key: o.req.Key, Owner: o.identity(), Weight: o.req.Weight, Capacity: o.req.Capacity, Depth: 1,
+		Lease: o.req.Settings.Lease, Window: o.hall().cfg.Window, Claim: o.hall().cfg.Claim,
 		Acks: acks(&o.req.Settings.Terms),
 	}
 	if o.try {
@@ -109,11 +128,14 @@ func (o *owner) answered(sent tenure.Instant, a scripts.Acquired, f *scripts.Fai
 		return false
 	}
 	t := o.turn
-	t.failures, t.failure = 0, nil
+	if t.known != nil {
+		t.known.failures, t.known.failure = 0, nil
+	}
 	switch a.Status {
 	case scripts.Held:
-		suspicious = missed || o.phase == waiting && !o.voided // it should have been pushed
-		if in := o.hall.cfg.Inbox; in != nil && o.phase == waiting && !o.voided && a.Earlier && in.Up() {
+		unpushed := o.phase == waiting && !o.waiter.voided
+		suspicious = missed || unpushed
+		if in := o.hall().cfg.Inbox; in != nil && unpushed && a.Earlier && in.Up() {
 			in.Missed()
 		}
 		lease, how := o.req.Settings.Lease, hold.Polled
@@ -123,18 +145,18 @@ func (o *owner) answered(sent tenure.Instant, a scripts.Acquired, f *scripts.Fai
 		o.granted(a.Token, sent.Add(lease-tenure.Margin(lease)), 0, how)
 		o.passing.told(a.Waiting)
 	case scripts.Waiting:
-		if o.phase == waiting && o.ticket == a.Ticket {
-			if a.Seq == t.bases.last() {
+		if o.phase == waiting && o.waiter.ticket == a.Ticket {
+			if a.Seq == t.lore().bases.last() {
 				t.stalled(a.Seq)
 			}
 		} else {
 			o.numbered(a.Ticket, sent)
 		}
-		t.bases.add(sent, a.Seq)
+		t.lore().bases.add(sent, a.Seq)
 		if o.phase == holding {
 			return false // an older answer, overtaken by the push
 		}
-		suspicious = missed || o.phase == waiting && o.ticket != a.Ticket
+		suspicious = missed || o.phase == waiting && o.waiter.ticket != a.Ticket
 		o.queued(a.Ticket)
 		if a.More && o.phase == waiting { // c12
 			t.sendOne(o)
@@ -170,12 +192,14 @@ func (o *owner) replace() {
 
 // departed counts an attempt as on its way.
 func (o *owner) departed(now tenure.Instant) {
-	if o.inflight == 0 {
-		o.silent = now
+	if w := o.waiter; w != nil {
+		w.polled = now
+		if o.inflight == 0 {
+			w.silent = now
+		}
 	}
 	o.inflight++
 	o.attempts++
-	o.polled = now
 }
 
 // arrived counts an attempt as no longer on its way.
@@ -195,7 +219,8 @@ func (o *owner) failed(sent tenure.Instant, f *scripts.Failure) {
 	if o.phase == ended || o.phase == holding {
 		return
 	}
-	o.turn.failure, o.turn.failedAt = f, tenure.Lately()
+	known := o.turn.lore()
+	known.failure, known.failedAt = f, tenure.Lately()
 	if f.Transient && !o.try {
 		if o.phase == asking {
 			o.turn.retryLater()
@@ -208,17 +233,18 @@ func (o *owner) failed(sent tenure.Instant, f *scripts.Failure) {
 
 // queued puts o where its ticket belongs.
 func (o *owner) queued(ticket int64) {
-	if o.phase == waiting && o.ticket == ticket {
+	w := o.waiter
+	if o.phase == waiting && w.ticket == ticket {
 		return
 	}
-	o.phase, o.ticket = waiting, ticket
-	o.turn.line.sort(o)
-	o.turn.pollBefore(o.hall.poll())
-	if in := o.hall.cfg.Inbox; in != nil {
+	o.phase, w.ticket = waiting, ticket
+	o.turn.line.sort(w)
+	o.turn.pollBefore(o.hall().poll())
+	if in := o.hall().cfg.Inbox; in != nil {
 		in.Open()
 	}
-	if g := o.early; g != nil {
-		o.early = nil
+	if g := w.early; g != nil {
+		w.early = nil
 		o.pushed(*g)
 	}
 }
@@ -229,20 +255,20 @@ func (o *owner) queued(ticket int64) {
 func (o *owner) pushed(g grant) {
 	switch o.phase {
 	case asking:
-		o.early = &g
+		o.waiter.early = &g
 		return
 	case waiting:
 	default:
 		return // a duplicate, or too late
 	}
-	sent, ok := o.turn.bases.before(g.token)
+	sent, ok := o.turn.lore().bases.before(g.token)
 	deadline := sent.Add(g.claim - tenure.Margin(g.claim))
 	if o.req.Settings.Fixed {
 		deadline = tenure.Earlier(deadline, tenure.Lately().Add(o.req.Settings.Lease))
 	}
 	// A grant is another client's write: where replicas must acknowledge, only an answer of our own counts.
 	if !ok || deadline.Until() <= 0 || o.req.Settings.Replicas > 0 {
-		o.voided = true
+		o.waiter.voided = true
 		o.turn.sendOne(o)
 		return
 	}
@@ -254,7 +280,7 @@ func (o *owner) pushed(g grant) {
 func (o *owner) granted(token int64, deadline tenure.Instant, claim time.Duration, how hold.How) {
 	t := o.turn
 	if o.phase == holding {
-		switch tenant := o.tenure; {
+		switch tenant := &o.tenure; {
 		case tenant.Token() != token: // c3: the first one is over
 			tenant.End(fmt.Errorf("%w: the server gave it anew", tenure.ErrLost))
 		case claim == 0 && !o.req.Settings.Fixed:
@@ -267,27 +293,26 @@ func (o *owner) granted(token int64, deadline tenure.Instant, claim time.Duratio
 		o.replace()
 		return
 	}
-	t.line.remove(&o.place)
+	w := o.waiter
+	t.line.remove(&w.place)
 	if t.candidate == o {
 		t.candidate = nil
 	}
-	o.phase, o.claim, o.early, o.known = holding, claim, nil, true
+	o.phase, o.claim, o.known, o.held, o.waiter = holding, claim, true, true, nil
 	t.displace(o, token)
 	now := tenure.Lately()
-	o.own.Init(o.req.Name, o.id, &o.req.Settings.Terms, token, now, deadline, o)
-	o.tenure, o.share = &o.own, &o.first
-	_ = o.own.Begin(&o.first, o.req.Weight) // a new tenure lasts
+	o.tenure.Init(o, &o.req.Settings.Terms, token, now, deadline)
+	o.share = &o.first
+	_ = o.tenure.Begin(&o.first, o.req.Weight) // a new tenure lasts
 	o.passing.begin(now)
-	t.holders = append(t.holders, o)
-	w := o.waiter
-	o.waiter = nil
+	o.next, t.holder = t.holder, o
 	w.give(o, &o.first, how)
 }
 
-// Ended implements tenure.Ender.
+// Ended implements tenure.Tenant.
 func (o *owner) Ended(cause error) {
-	if see := o.hall.cfg.Observer; see != nil && see.Lost != nil && errors.Is(cause, tenure.ErrLost) {
+	if see := o.hall().cfg.Observer; see != nil && see.Lost != nil && errors.Is(cause, tenure.ErrLost) {
 		see.Lost(o.req.lock(), o.tenure.Since().Since(), cause)
 	}
-	o.hall.crew.Go(o.lost)
+	o.hall().crew.Go(o.lost)
 }

@@ -132,10 +132,10 @@ func (o *owner) heir(now tenure.Instant) *waiter {
 
 // askOthers asks the server how many wait there, by a renewal, which is a proof for the next tokens, too.
 func (o *owner) askOthers() {
-	h, terms, began := o.hall, o.tenure.Terms, o.passing.began
+	h, terms, began := o.hall(), o.tenure.Terms, o.passing.began
 	o.passing.asking = true
 	r := scripts.Renew{
-		Key: o.req.Key, Owner: o.id, Lease: terms.Lease, Token: o.tenure.Token(), Base: o.tenure.Base(), Weight: o.req.Weight, Depth: 1,
+		Key: o.req.Key, Owner: o.identity(), Lease: terms.Lease, Token: o.tenure.Token(), Base: o.tenure.Base(), Weight: o.req.Weight, Depth: 1,
 	}
 	if terms.Replicas > 0 { // nothing is prolonged that is not acknowledged
 		r.Lease = hold.MinLease

@@ -183,7 +183,7 @@ func TestRenewalsAreProofs(t *testing.T) {
 			r.mu.Unlock()
 			return r.hall.crew.wait(t.Context())
 		},
-		"extending": func(r relayed) error { return r.holder.Extend(t.Context(), r.holder.tenure) },
+		"extending": func(r relayed) error { return r.holder.Extend(t.Context(), &r.holder.tenure) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRelayed(t, newTestHall(t))
@@ -298,7 +298,7 @@ func TestWhatIsNearlyOverIsNotPassedOn(t *testing.T) {
 		t.Errorf("of a claim of 300 ms %v must be left", r.holder.ample())
 	}
 	w := r.wait(r.request)
-	r.hall.cfg.Watchdog.Remove(r.holder.watching()) // it reads the terms
+	r.holder.unwatch() // it reads the terms
 	r.holder.claim = 24 * time.Hour
 	r.holder.tenure.Terms = &tenure.Terms{Lease: 24 * time.Hour}
 	passed, depth, err := r.holder.leave(r.holder.share)

@@ -25,7 +25,7 @@ func (h *Hall) reenter(ctx context.Context, carried *hold.Hold, r *Request, try 
 		return f
 	})
 	if err == nil {
-		held := hold.New(share, o)
+		held := hold.New(share)
 		o.guard(held)
 		return held, nil
 	}
@@ -36,7 +36,7 @@ func (h *Hall) reenter(ctx context.Context, carried *hold.Hold, r *Request, try 
 // confirm tells the server the depth and makes sure that it still knows the tenure. Depths may overtake each other on
 // their way: whoever sees that the depth has changed since tells it again.
 func (o *owner) confirm() *scripts.Failure {
-	t := o.tenure
+	t := &o.tenure
 	for {
 		depth, _ := t.Level()
 		if depth == 0 {
@@ -49,7 +49,7 @@ func (o *owner) confirm() *scripts.Failure {
 			a.Lease = hold.MinLease // the server never shortens: the fixed deadline stays
 		}
 		sent := tenure.Now()
-		answer, f := o.hall.cfg.Caller.Acquire(o.hall.ctx, a)
+		answer, f := o.hall().cfg.Caller.Acquire(o.hall().ctx, a)
 		switch {
 		case f != nil:
 			return f

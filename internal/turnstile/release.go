@@ -9,13 +9,12 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/scripts"
 	"github.com/holdfast-go/holdfast/internal/tenure"
-	"github.com/holdfast-go/holdfast/watchdog"
 )
 
 // Release implements hold.Keeper: it gives one share back, and with the last one the tenure, unless that passes on.
 func (o *owner) Release(ctx context.Context, s *tenure.Share) error {
-	o.hall.crew.add() // before the share has ended: Close waits for what it does not end itself
-	defer o.hall.crew.done()
+	o.hall().crew.add() // before the share has ended: Close waits for what it does not end itself
+	defer o.hall().crew.done()
 	err := o.release(s)
 	o.released(ctx, s, err)
 	return err
@@ -31,7 +30,7 @@ func (o *owner) release(s *tenure.Share) error {
 	case depth > 0:
 		err = o.lower()
 	default:
-		o.hall.cfg.Watchdog.Remove(o.watching())
+		o.unwatch()
 		err = o.giveBack()
 	}
 	if err != nil {
@@ -44,7 +43,7 @@ func (o *owner) release(s *tenure.Share) error {
 var errUnconfirmed = fmt.Errorf("%w: the release is not confirmed after %v and goes on in the background", tenure.ErrUnavailable, foreground)
 
 // Scope implements hold.Keeper.
-func (o *owner) Scope() (client any, key string) { return o.hall, o.req.Key }
+func (o *owner) Scope() (client any, key string) { return o.hall(), o.req.Key }
 
 // Lose ends the tenure as if its lease had run out, for tests of code that must notice.
 func (o *owner) Lose() {
@@ -53,16 +52,16 @@ func (o *owner) Lose() {
 
 // Extend implements hold.Keeper: it asks for a full lease from now on.
 func (o *owner) Extend(ctx context.Context, t *tenure.Tenure) error {
-	return o.insist(ctx, o.hall.ctx, func() *scripts.Failure { return o.renew(t) })
+	return o.insist(ctx, o.hall().ctx, func() *scripts.Failure { return o.renew(t) })
 }
 
 func (o *owner) renew(t *tenure.Tenure) *scripts.Failure {
 	depth, weight, base := t.Standing()
 	renew := scripts.Renew{
-		Key: o.req.Key, Owner: o.id, Lease: t.Terms.Lease, Token: t.Token(), Base: base, Weight: weight, Depth: depth, Acks: acks(t.Terms),
+		Key: o.req.Key, Owner: o.identity(), Lease: t.Terms.Lease, Token: t.Token(), Base: base, Weight: weight, Depth: depth, Acks: acks(t.Terms),
 	}
 	sent := tenure.Now()
-	as, fs := o.hall.cfg.Caller.RenewAll(o.hall.ctx, []scripts.Renew{renew})
+	as, fs := o.hall().cfg.Caller.RenewAll(o.hall().ctx, []scripts.Renew{renew})
 	switch {
 	case fs[0] != nil:
 		t.Failed(fs[0])
@@ -87,7 +86,7 @@ func (o *owner) insist(ctx, open context.Context, attempt func() *scripts.Failur
 	began := time.Now()
 	var last *scripts.Failure
 	var err error
-	if pursue(o.hall.crew, attempt).run(ctx, time.Time{}, func(f *scripts.Failure) step {
+	if pursue(o.hall().crew, attempt).run(ctx, time.Time{}, func(f *scripts.Failure) step {
 		if err = o.tenure.Cause(); err != nil || f == nil {
 			return stop
 		}
@@ -116,12 +115,6 @@ func (o *owner) insist(ctx, open context.Context, attempt func() *scripts.Failur
 	return o.req.wrap(endOf(ctx))
 }
 
-func (o *owner) watching() *watchdog.Watch {
-	o.turn.mu.Lock()
-	defer o.turn.mu.Unlock()
-	return o.watch
-}
-
 // lower tells the server that a level of the tenure ended, and what weight is left: readers may enter beside a
 // writer that reads on. It is told for as long as its caller waits; then in the background until the lease must
 // have ended.
@@ -130,30 +123,30 @@ func (o *owner) lower() error {
 	defer cancel()
 	var ambiguous atomic.Bool
 	tell := func() *scripts.Failure { return o.lowerOnce(&ambiguous) }
-	err := o.insist(ctx, o.hall.ctx, tell)
+	err := o.insist(ctx, o.hall().ctx, tell)
 	switch {
 	case err == nil, errors.Is(err, tenure.ErrReleased): // a release since then tells all
 		return nil
 	case ctx.Err() == nil:
 		return err
 	}
-	o.hall.crew.Go(func() {
+	o.hall().crew.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), o.req.Settings.Lease)
 		defer cancel()
-		_ = o.insist(ctx, o.hall.ctx, tell)
+		_ = o.insist(ctx, o.hall().ctx, tell)
 	})
 	return errUnconfirmed
 }
 
 func (o *owner) lowerOnce(ambiguous *atomic.Bool) *scripts.Failure {
-	t := o.tenure
+	t := &o.tenure
 	for {
 		depth, weight := t.Level()
 		if depth == 0 {
 			return nil
 		}
-		r, f := o.hall.cfg.Caller.Release(o.hall.ctx, scripts.Release{
-			Key: o.req.Key, Owner: o.id, Depth: depth, Weight: weight, Token: t.Base(),
+		r, f := o.hall().cfg.Caller.Release(o.hall().ctx, scripts.Release{
+			Key: o.req.Key, Owner: o.identity(), Depth: depth, Weight: weight, Token: t.Base(),
 		})
 		switch {
 		case f != nil:
@@ -178,7 +171,7 @@ func (o *owner) giveBack() error {
 	o.end()
 	o.undoing = true // a late answer is for this retirement to undo, not for one beside it
 	var next *owner
-	if t.candidate == nil && len(t.holders) == 0 {
+	if t.candidate == nil && t.holder == nil {
 		if w := t.nextLocal(); w != nil {
 			next = t.start(w)
 			next.departed(tenure.Lately()) // the release is its request (c6)
@@ -193,7 +186,7 @@ func (o *owner) giveBack() error {
 	if r.run(time.Now().Add(foreground)) {
 		return r.err
 	}
-	o.hall.crew.Go(r.finish)
+	o.hall().crew.Go(r.finish)
 	return errUnconfirmed
 }
 
@@ -214,7 +207,7 @@ func (o *owner) requeued(sent tenure.Instant, r scripts.Released, f *scripts.Fai
 			return
 		}
 		o.numbered(r.Ticket, sent)
-		t.bases.add(sent, r.Seq)
+		t.lore().bases.add(sent, r.Seq)
 		if o.phase == asking {
 			o.queued(r.Ticket)
 		}
@@ -231,7 +224,7 @@ func (o *owner) requeued(sent tenure.Instant, r scripts.Released, f *scripts.Fai
 
 // lost cleans up after a tenure that ended otherwise than by its release, and lets the next waiter go on.
 func (o *owner) lost() {
-	o.hall.cfg.Watchdog.Remove(o.watching())
+	o.unwatch()
 	t := o.turn
 	t.mu.Lock()
 	if o.phase == ended {
@@ -251,7 +244,7 @@ func (o *owner) undo() {
 		o.again = true
 		return
 	}
-	h := o.hall
+	h := o.hall()
 	if h.undos.Add(1) > maxUndos {
 		h.undos.Add(-1)
 		h.log.warn("holdfast: too many undos at work, leases will end what is left behind", "name", o.req.Name)

@@ -39,9 +39,9 @@ func (o *owner) retire(next *owner) *retirement {
 	o.turn.mu.Unlock()
 	r := &retirement{
 		owner: o, next: next, deadline: tenure.Lately(),
-		giveUp: time.Now().Add(late + max(o.req.Settings.Lease, o.hall.cfg.Claim) + time.Second),
+		giveUp: time.Now().Add(late + max(o.req.Settings.Lease, o.hall().cfg.Claim) + time.Second),
 	}
-	if o.tenure != nil {
+	if o.held {
 		r.token, r.deadline = o.tenure.Base(), o.tenure.Deadline()
 	}
 	return r
@@ -50,15 +50,15 @@ func (o *owner) retire(next *owner) *retirement {
 // finish goes on to the end, in the background.
 func (r *retirement) finish() {
 	o := r.owner
-	if !r.run(r.giveUp) && o.hall.ctx.Err() == nil {
-		o.hall.log.warn("holdfast: a release found no answer, the lease ends what is left", "name", o.req.Name, "error", r.last)
+	if !r.run(r.giveUp) && o.hall().ctx.Err() == nil {
+		o.hall().log.warn("holdfast: a release found no answer, the lease ends what is left", "name", o.req.Name, "error", r.last)
 		r.over()
 	}
 }
 
 // run makes attempts until one settles the matter, or the instant comes or the hall ends.
 func (r *retirement) run(until time.Time) bool {
-	h := r.owner.hall
+	h := r.owner.hall()
 	if r.start == nil {
 		box := h.letterboxes.Get().(*letterbox)
 		r.crew, r.start, r.answers, r.wait = h.crew, r.attempt, box.answers, box.wait
@@ -95,12 +95,12 @@ func (r *retirement) over() {
 		o.undo()
 	}
 	o.turn.mu.Unlock()
-	o.hall.forget(o)
+	o.hall().forget(o)
 }
 
 // alone makes the first attempt by itself if that is wise, and reports whether it settled the matter.
 func (r *retirement) alone() bool {
-	h := r.owner.hall
+	h := r.owner.hall()
 	if !h.cfg.Caller.Alone() || h.ctx.Err() != nil {
 		return false
 	}
@@ -124,7 +124,7 @@ func (r *retirement) alone() bool {
 
 // attempt sends the release once. Attempts may run beside each other; the first has next to itself.
 func (r *retirement) attempt(done func(retired)) {
-	h, release := r.owner.hall, r.request()
+	h, release := r.owner.hall(), r.request()
 	h.cfg.Caller.GoRelease(h.ctx, &release, func(sent tenure.Instant, released scripts.Released, f *scripts.Failure) {
 		done(r.answered(release.Next != nil, sent, released, f))
 	})
@@ -134,7 +134,7 @@ func (r *retirement) attempt(done func(retired)) {
 func (r *retirement) request() scripts.Release {
 	o, first := r.owner, r.sent.Add(1) == 1
 	o.turn.mu.Lock()
-	release := scripts.Release{Key: o.req.Key, Owner: o.id, Token: r.token, Tomb: o.tomb()}
+	release := scripts.Release{Key: o.req.Key, Owner: o.identity(), Token: r.token, Tomb: o.tomb()}
 	o.again = false
 	o.turn.mu.Unlock()
 	if first && r.next != nil {
@@ -152,7 +152,7 @@ func (r *retirement) answered(next bool, sent tenure.Instant, released scripts.R
 	if next {
 		r.next.requeued(sent, released, f)
 	}
-	if f == nil && !o.hall.listening() { // what this release granted to our own waiters is not pushed
+	if f == nil && !o.hall().listening() { // what this release granted to our own waiters is not pushed
 		o.turn.pollFirst()
 	}
 	return retired{released, f}
@@ -234,6 +234,6 @@ func (r *rescuer) rescue() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if o := r.owner; o != nil {
-		o.hall.crew.Go(func() { o.retire(nil).finish() })
+		o.hall().crew.Go(func() { o.retire(nil).finish() })
 	}
 }

@@ -17,7 +17,6 @@ import (
 // another name once nobody uses it: an owner that has ended touches nothing of it but the mutex.
 type turnstile struct {
 	hall  *Hall
-	name  string
 	key   string
 	users atomic.Int64 // callers inside and owners; the last one out closes the turnstile
 
@@ -27,12 +26,22 @@ type turnstile struct {
 
 // turns is what a turnstile knows.
 type turns struct {
+	line   line           // owners that ask or wait
+	holder *owner         // that got its tenure last; the others that hold follow
+	askAt  tenure.Instant // when the owners without an answer ask again
+	known  *lore          // made when first asked for
+
+	// One ticket per client (Request.OneTicket): the candidate has it, the others wait here in local.
+	candidate *owner
+	local     chain[*waiter]
+	usual     time.Duration // how long a hold lasts, smoothed
+}
+
+// lore is what is known of a name for which somebody had to wait, or which could not be had at once.
+type lore struct {
 	bases    bases
-	line     line           // owners that ask or wait
-	holders  []*owner       // owners that hold
 	pollAt   tenure.Instant // when the owner with the lowest ticket asks again
-	askAt    tenure.Instant // when the owners without an answer ask again
-	timer    *time.Timer    // fires at the earlier of the two
+	timer    *time.Timer    // fires then, or at askAt if that is earlier
 	armed    tenure.Instant // when it does; zero: not set
 	failures int            // attempts that failed in a row
 	failure  error          // why the last attempt failed; nil once one was answered
@@ -41,11 +50,35 @@ type turns struct {
 	sought   int64          // the last token at which ghosts were sought
 	top      int64          // the highest ticket told by an answer since the server last went back
 	topAt    tenure.Instant // when it was told
+}
 
-	// One ticket per client (Request.OneTicket): the candidate has it, the others wait here in local.
-	candidate *owner
-	local     chain[*waiter]
-	usual     time.Duration // how long a hold lasts, smoothed
+func (t *turnstile) lore() *lore {
+	if t.known == nil {
+		t.known = new(lore)
+	}
+	return t.known
+}
+
+// forget returns what of l can be used again.
+func (l *lore) forget() *lore {
+	if l == nil {
+		return nil
+	}
+	if l.timer != nil {
+		l.timer.Stop()
+	}
+	*l = lore{timer: l.timer, bases: l.bases[:0]}
+	return l
+}
+
+// holders lists the owners that hold, the first one first.
+func (t *turnstile) holders() []*owner {
+	var os []*owner
+	for o := t.holder; o != nil; o = o.next {
+		os = append(os, o)
+	}
+	slices.Reverse(os)
+	return os
 }
 
 // waiter is one blocked call.
@@ -59,7 +92,17 @@ type waiter struct {
 	owner *owner        // whose grant it is waiting for; nil while in local
 	share *tenure.Share // what it was given
 	how   hold.How      // and how
-	place link[*waiter] // in local
+	place link[*waiter] // in local; or in the line, until its owner holds or has ended
+	asked
+}
+
+// asked is what a waiter's owner has asked so far, and was told.
+type asked struct {
+	ticket int64          // while waiting
+	polled tenure.Instant // when the latest attempt was handed over
+	silent tenure.Instant // since when there has always been an attempt without an answer
+	early  *grant         // a push that overtook the answer that its asker still awaits
+	voided bool           // a push told of a grant, but could not be dated
 }
 
 func (h *Hall) newWaiter(r *Request, try bool) *waiter {
@@ -154,42 +197,42 @@ func (b bases) before(token int64) (sent tenure.Instant, ok bool) {
 	return sent, false
 }
 
-// line is the owners that ask or wait: those with a ticket in the order of the tickets, then those without
+// line is the waiters whose owners ask or wait: those with a ticket in the order of the tickets, then those without
 // an answer in the order of their arrival.
-type line struct{ chain[*owner] }
+type line struct{ chain[*waiter] }
 
 func (l *line) head() *owner {
 	if l.first == nil {
 		return nil
 	}
-	return l.first.value
+	return l.first.value.owner
 }
 
-// add puts o, which has no ticket yet, at the end.
-func (l *line) add(o *owner) { l.push(&o.place, o) }
+// add puts w, whose owner has no ticket yet, at the end.
+func (l *line) add(w *waiter) { l.push(&w.place, w) }
 
 func (l *line) tail() *owner {
 	if l.last == nil {
 		return nil
 	}
-	return l.last.value
+	return l.last.value.owner
 }
 
-// sort moves o, which has just got its ticket, to where that belongs. Tickets come nearly in order.
-func (l *line) sort(o *owner) {
-	l.remove(&o.place)
+// sort moves w, whose owner has just got its ticket, to where that belongs. Tickets come nearly in order.
+func (l *line) sort(w *waiter) {
+	l.remove(&w.place)
 	at := l.last
-	for at != nil && (at.value.phase != waiting || at.value.ticket >= o.ticket) {
+	for at != nil && (at.value.owner.phase != waiting || at.value.ticket >= w.ticket) {
 		at = at.prev
 	}
-	l.insert(&o.place, at)
+	l.insert(&w.place, at)
 }
 
 // unanswered lists the owners that have no ticket yet, in order.
 func (l *line) unanswered() []*owner {
 	var os []*owner
-	for at := l.last; at != nil && at.value.phase == asking; at = at.prev {
-		os = append(os, at.value)
+	for at := l.last; at != nil && at.value.owner.phase == asking; at = at.prev {
+		os = append(os, at.value.owner)
 	}
 	slices.Reverse(os)
 	return os
@@ -199,7 +242,7 @@ func (l *line) unanswered() []*owner {
 func (l *line) all() []*owner {
 	var os []*owner
 	for at := l.first; at != nil; at = at.next {
-		os = append(os, at.value)
+		os = append(os, at.value.owner)
 	}
 	return os
 }
@@ -213,7 +256,7 @@ func (t *turnstile) start(w *waiter) *owner {
 	if w.try {
 		return o // it never waits
 	}
-	t.line.add(o)
+	t.line.add(w)
 	if w.req.OneTicket {
 		t.candidate = o
 	}
@@ -223,7 +266,7 @@ func (t *turnstile) start(w *waiter) *owner {
 // advance lets the next local waiter ask, if the client's one ticket is free. While this client holds the name
 // its release does that, in the same call.
 func (t *turnstile) advance() {
-	if t.candidate != nil || len(t.holders) > 0 {
+	if t.candidate != nil || t.holder != nil {
 		return
 	}
 	if w := t.nextLocal(); w != nil {
@@ -262,18 +305,26 @@ func (t *turnstile) reject(o *owner, why error) {
 // end takes o out of everything. What it left at the server is the caller's business.
 func (o *owner) end() {
 	t := o.turn
-	o.phase, o.waiter = ended, nil
-	t.line.remove(&o.place)
+	if w := o.waiter; w != nil {
+		t.line.remove(&w.place)
+		o.waiter = nil
+	}
 	if t.candidate == o {
 		t.candidate = nil
 	}
-	t.holders = slices.DeleteFunc(t.holders, func(h *owner) bool { return h == o })
+	for at := &t.holder; *at != nil; at = &(*at).next {
+		if *at == o {
+			*at, o.next = o.next, nil
+			break
+		}
+	}
+	o.phase = ended
 }
 
 // displace ends the holds of this client that the server cannot have kept when it gave o its tenure: there
 // was no room for both. The server lost data, or time ran ahead; whoever lost is told before o goes on.
 func (t *turnstile) displace(o *owner, token int64) {
-	for _, other := range slices.Clone(t.holders) {
+	for _, other := range t.holders() {
 		_, weight := other.tenure.Level()
 		if other.tenure.Token() < token && weight+o.req.Weight > o.req.Capacity {
 			other.tenure.End(fmt.Errorf("%w: the server gave the name to another", tenure.ErrLost))
@@ -294,7 +345,7 @@ func (t *turnstile) sendOne(o *owner) {
 // dispatch is sendOne, but nobody looks after the attempt.
 func (t *turnstile) dispatch(o *owner) {
 	if h := t.hall; t.departing(o) {
-		now, a := o.polled, o.acquire()
+		now, a := o.waiter.polled, o.acquire()
 		h.crew.add()
 		h.cfg.Caller.GoAcquire(h.ctx, &a, func(sent tenure.Instant, a scripts.Acquired, f *scripts.Failure) {
 			o.turn.mu.Lock()
@@ -368,7 +419,7 @@ func (t *turnstile) attempt(os []*owner, requests []scripts.Acquire, stamp tenur
 func (t *turnstile) pollAll(since tenure.Instant) {
 	var os []*owner
 	for _, o := range t.line.all() {
-		if since.After(o.polled) {
+		if since.After(o.waiter.polled) {
 			os = append(os, o)
 		}
 	}
@@ -393,20 +444,21 @@ func (t *turnstile) pollFirst() {
 
 // pollBefore sees to it that the lowest ticket asks within d.
 func (t *turnstile) pollBefore(d time.Duration) {
-	now := tenure.Lately()
-	if at := now.Add(d); now.After(t.pollAt) || t.pollAt.After(at) {
-		t.pollAt = at
+	now, known := tenure.Lately(), t.lore()
+	if at := now.Add(d); now.After(known.pollAt) || known.pollAt.After(at) {
+		known.pollAt = at
 		t.schedule()
 	}
 }
 
 // retryLater has the owners without an answer ask again after a pause that grows while Redis fails.
 func (t *turnstile) retryLater() {
-	if now := tenure.Lately(); !t.failing.After(now) { // one pause for all of them
-		pause := min(minBackoff<<min(t.failures, 10), maxBackoff)
-		t.failures++
-		t.failing = now.Add(jitter(pause))
-		t.askAt = t.failing
+	known := t.lore()
+	if now := tenure.Lately(); !known.failing.After(now) { // one pause for all of them
+		pause := min(minBackoff<<min(known.failures, 10), maxBackoff)
+		known.failures++
+		known.failing = now.Add(jitter(pause))
+		t.askAt = known.failing
 		t.schedule()
 	}
 }
@@ -414,8 +466,9 @@ func (t *turnstile) retryLater() {
 // schedule sets the timer to the next thing to do.
 func (t *turnstile) schedule() {
 	var next tenure.Instant
+	known := t.lore()
 	if first := t.line.head(); first != nil && first.phase == waiting {
-		next = t.pollAt
+		next = known.pollAt
 	}
 	if last := t.line.tail(); last != nil && last.phase == asking && (next.IsZero() || next.After(t.askAt)) {
 		next = t.askAt
@@ -423,15 +476,15 @@ func (t *turnstile) schedule() {
 	if next.IsZero() || t.hall.ctx.Err() != nil {
 		return
 	}
-	if !t.armed.IsZero() && !t.armed.After(next) {
+	if !known.armed.IsZero() && !known.armed.After(next) {
 		return // it fires sooner
 	}
-	t.armed = next
+	known.armed = next
 	d := max(next.Until(), 0)
-	if t.timer == nil {
-		t.timer = time.AfterFunc(d, t.fire)
+	if known.timer == nil {
+		known.timer = time.AfterFunc(d, t.fire)
 	} else {
-		t.timer.Reset(d)
+		known.timer.Reset(d)
 	}
 }
 
@@ -439,20 +492,21 @@ func (t *turnstile) schedule() {
 func (t *turnstile) fire() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.armed = tenure.Instant{}
+	known := t.lore()
+	known.armed = tenure.Instant{}
 	if t.hall.ctx.Err() != nil {
 		return
 	}
 	now := tenure.Lately()
 	var due []*owner
-	if first := t.line.head(); first != nil && first.phase == waiting && !t.pollAt.After(now) {
-		t.pollAt = now.Add(jitter(t.hall.poll()))
+	if first := t.line.head(); first != nil && first.phase == waiting && !known.pollAt.After(now) {
+		known.pollAt = now.Add(jitter(t.hall.poll()))
 		due = append(due, first)
 	}
 	if !t.askAt.After(now) {
 		t.askAt = now.Add(jitter(t.hall.poll()))
 		for _, o := range t.line.unanswered() {
-			if o.inflight == 0 || o.polled.Since() >= t.hall.poll()/2 {
+			if o.inflight == 0 || o.waiter.polled.Since() >= t.hall.poll()/2 {
 				due = append(due, o)
 			}
 		}
