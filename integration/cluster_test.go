@@ -116,6 +116,33 @@ func TestClusterRenewsEveryName(t *testing.T) {
 	}
 }
 
+// A plain client is given a node of a Cluster, which works for the names that live there, as it does behind many a proxy: only
+// names of one slot can be renewed in one run there, so each gets its own.
+func TestClusterNodeBehindAPlainClientKeepsItsHolds(t *testing.T) {
+	needsFull(t)
+	const lease = time.Second
+	c := topology.StartCluster(t)
+	node := c.Masters()[0]
+	client := newClient(t, node.Direct())
+	var holds []*holdfast.Hold
+	for i := 0; len(holds) < 20; i++ {
+		if slot := fmt.Sprintf("{%d}", i); c.NodeOf(slot) == node {
+			holds = append(holds, take(t, client.Mutex("plain"+slot, holdfast.Lease(lease)).Lock))
+		}
+	}
+	if ended := holds[0].Done(); !stays(ended, 3*lease) {
+		t.Fatal(holds[0].Err())
+	}
+	if n := replies(t, c, "CROSSSLOT"); n == 0 || n > 2 {
+		t.Errorf("%d runs for several slots were tried, want one or two", n)
+	}
+	for _, h := range holds {
+		if err := h.Release(t.Context()); err != nil {
+			t.Errorf("%q: %v", h.Name(), err)
+		}
+	}
+}
+
 // replies counts the error replies of a code that all living nodes have given.
 func replies(t testing.TB, c *topology.Cluster, code string) (sum int) {
 	t.Helper()

@@ -80,7 +80,7 @@ var tables = []table{
 		{header: "holds", metric: "holds"}, {header: "for s", metric: "seconds"}, {header: "lost", metric: "lost"},
 		{header: "heap B a hold", metric: "heap_bytes"}, {header: "stacks B a hold", metric: "stack_bytes"},
 		{header: "goroutines", metric: "goroutines"}, {header: "watchdogs", metric: "watchdogs"},
-		{header: "renewal scripts/s", metric: "renewals"}, {header: "client CPU %", metric: "client_percent"},
+		{header: "runs that renew/s", metric: "renewals"}, {header: "client CPU %", metric: "client_percent"},
 		{header: "server CPU %", metric: "server_percent"}, {header: "taken in s", metric: "acquired_s"},
 	}},
 	{"Many waiters", "Of names that another client holds.", "i", []column{
