@@ -95,9 +95,8 @@ func (w *word) number(n int64) *word {
 	return w
 }
 
-func (w *word) owner(o Owner) *word {
+func (w *word) owner(o Owner) {
 	w.text = strconv.AppendUint(append(append(w.text, o.Client...), ':'), o.N, 10)
-	return w
 }
 
 // numbers adds each with a space behind it.
