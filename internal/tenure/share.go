@@ -156,7 +156,10 @@ func (s *Share) Pass(need time.Duration) (next *Share, depth int, weight int64, 
 
 func (s *Share) leave(need time.Duration) (next *Share, depth int, weight int64, err error) {
 	t := s.tenure
-	now := Now()
+	now := Lately() // what ends is released, and the server says whether it lasted to the end
+	if need > 0 {
+		now = Now()
+	}
 	t.mu.Lock()
 	if s.err != nil || t.pastLocked(now) { // a deadline that has passed unnoticed is a loss, not a release
 		t.mu.Unlock()
