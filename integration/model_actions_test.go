@@ -60,6 +60,7 @@ func (w *world) newOwner(client string) request {
 		lease:  pick(w, "lease", []int64{100, 1000, 3000, 30000}),
 		window: pick(w, "window", []int64{3000, 3000, 1000, 0}),
 		claim:  pick(w, "claim", []int64{3000, 3000, 500}),
+		busy:   w.busy(),
 	}
 	if r.weight = min(r.weight, r.capacity); r.weight == 0 {
 		r.weight = r.capacity
@@ -99,8 +100,10 @@ func (w *world) renew() {
 }
 
 func (w *world) release(owner string, next *request) {
-	w.send(request{script: releaseScript, owner: owner, tomb: w.tomb(), token: w.handed(owner), next: next})
+	w.send(request{script: releaseScript, owner: owner, tomb: w.tomb(), token: w.handed(owner), busy: w.busy(), next: next})
 }
+
+func (w *world) busy() bool { return pick(w, "busy", []bool{false, false, true}) }
 
 func (w *world) tomb() int64 { return rapid.SampledFrom([]int64{0, 0, 0, 0, 30000}).Draw(w.rt, "tomb") }
 

@@ -141,7 +141,7 @@ func (r request) args() []any {
 	switch r.script {
 	case acquireScript:
 		lone := ""
-		if r.depth == 1 {
+		if r.depth == 1 && !r.busy {
 			lone = fmt.Sprintf("%d 1 +%d ", r.weight, r.lease)
 		}
 		return []any{owner, lone, r.lease + 1000, fmt.Sprintf("%d %d %d %d %d %d inbox:", r.weight, r.capacity, r.depth, r.lease, r.window, r.claim)}
@@ -155,7 +155,7 @@ func (r request) args() []any {
 	force, alone := 0, 0
 	if r.force {
 		force = 1
-	} else if r.depth == 0 && r.tomb == 0 && r.next == nil {
+	} else if r.depth == 0 && r.tomb == 0 && r.next == nil && !r.busy {
 		alone = 1
 	}
 	args := []any{owner, alone, fmt.Sprintf("%d %d %d %d %d inbox:", r.depth, max(r.weight, 1), r.tomb, r.token, force)}
@@ -172,14 +172,14 @@ func (r request) String() string {
 	case r.script == renewScript:
 		return fmt.Sprintf("renew %s lease %d token %d weight %d depth %d granted %d", r.owner, r.lease, r.token, r.weight, r.depth, r.granted)
 	case r.script == releaseScript:
-		text := fmt.Sprintf("release %s depth %d weight %d tomb %d token %d", r.owner, r.depth, r.weight, r.tomb, r.token)
+		text := fmt.Sprintf("release %s depth %d weight %d tomb %d token %d busy %t", r.owner, r.depth, r.weight, r.tomb, r.token, r.busy)
 		if r.next != nil {
 			text += fmt.Sprintf(" next %v", r.next)
 		}
 		return text
 	}
-	return fmt.Sprintf("acquire %s weight %d of %d depth %d lease %d window %d claim %d",
-		r.owner, r.weight, r.capacity, r.depth, r.lease, r.window, r.claim)
+	return fmt.Sprintf("acquire %s weight %d of %d depth %d lease %d window %d claim %d busy %t",
+		r.owner, r.weight, r.capacity, r.depth, r.lease, r.window, r.claim, r.busy)
 }
 
 // snapshot is what the hash says.

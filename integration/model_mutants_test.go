@@ -14,8 +14,8 @@ import (
 
 // luaMutants are bugs in the scripts that the model test finds, each in the game named.
 var luaMutants = []struct{ name, old, new, game string }{
-	{"a release does not grant", "grant(nil, 0, inbox)\n", "", "Mutex"},
-	{"a poll does not grant", "local token = grant(owner, lease, inbox)", "local token", "Mutex"},
+	{"a release does not grant", "if q > 0 then\n  local n, holes", "if q > 0 and asker then\n  local n, holes", "Mutex"},
+	{"a poll does not grant", "if q > 0 then\n  local n, holes", "if q > 0 and not asker then\n  local n, holes", "Mutex"},
 	{"used is not lowered by a release", "    used = used - holder(held)\n", "", "Semaphore"},
 	{"used is not lowered by a partial release", "    used = used - w + left\n", "", "RWLock"},
 	{"a release counts as the last one", "if lone[1] and not lone[2] then", "if lone[1] then", "Semaphore"},
@@ -34,7 +34,7 @@ var luaMutants = []struct{ name, old, new, game string }{
 		"local _, w, capacity, claim = ticket(redis.call('HGET', KEYS[1], 't:' .. o)) capacity = tonumber(string.match(ARGV[4], '^%d+ (%d+)')) or 0", "SemaphoreOfChangingCapacity"},
 	{"the head of the queue is skipped", "  head = n\n", "  head = n + 1\n", "Mutex"},
 	{"a poll takes another ticket", "if n == 0 or redis.call('HGET', KEYS[1], 'w:' .. str(n)) ~= owner then", "if true then", "Mutex"},
-	{"the dead count as alive", "not isAlive(client(o) or '')", "false", "Mutex"},
+	{"the dead count as alive", "o ~= asker and not alive[c]", "false", "Mutex"},
 	{"a stall evicts", "math.min(math.max(now - lt, 0), STEP)", "math.max(now - lt, 0)", "Mutex"},
 	{"a cancel leaves the ticket", "drop(owner, (ticket(ticketed)))", "", "Mutex"},
 	{"the TTL does not cover a hold", "  cover(deadline)\n  changed = true", "  changed = true", "Semaphore"},
@@ -42,10 +42,11 @@ var luaMutants = []struct{ name, old, new, game string }{
 	{"the TTL does not cover a wait", "cover(now + window + 2 * STEP)\nfinish()", "finish()", "Mutex"},
 	{"the TTL does not cover a renewal", "redis.call('PEXPIRE', KEYS[1], ARGV[3], 'GT')", "redis.call('PEXPIRE', KEYS[1], 1, 'GT')", "Mutex"},
 	{"the TTL does not cover a tombstone", "    cover(xt)\n", "", "Semaphore"},
+	{"the TTL goes with a lone holder", "or not fields[1] or force", "or force", "Mutex"},
 	{"an idle key stays", "if xt <= now and seq <= us then", "if false then", "Mutex"},
 	{"exp is not lowered", "if exp == 0 or deadline < exp then exp = deadline end\n  return seq", "if exp == 0 then exp = deadline end\n  return seq", "Semaphore"},
 	{"what expired still counts as held", "if all[i] == 'h:' .. owner then held = false end", "", "Mutex"},
-	{"a tombstone is ignored", "if number(fields[13]) > now then", "if false then", "Mutex"},
+	{"a tombstone is ignored", "if xt > now and number(", "if false and number(", "Mutex"},
 	{"a renewal creates", "if not w or version", "w, plus, deadline, mine, since = w or '1', plus or '+', deadline or '100', mine or '1', since or us if false and version", "Mutex"},
 	{"a renewal revives", "if deadline <= now then return '0' end", "", "Mutex"},
 	{"a renewal shortens", "if deadline > now + lease then", "if false then", "Mutex"},
@@ -56,7 +57,7 @@ var luaMutants = []struct{ name, old, new, game string }{
 	{"the next waiter is queued though it is known", "if not own[1] and not own[2] and number(own[3]) <= now then", "if true then", "Semaphore"},
 	{"the answer of a release counts its own grants", "return result .. ' ' .. str(before)", "return result .. ' ' .. str(seq)", "Mutex"},
 	{"force leaves no tombstone", "redis.call('HSET', KEYS[1], 'x:' .. o, str(now + TOMB), 'v', '1')", "", "Mutex"},
-	{"a pushed grant is shorter than it says", "local deadline = now + (o == me and lease or claim)", "local deadline = now + (o == me and lease or claim - 100)", "Mutex"},
+	{"a pushed grant is shorter than it says", "local deadline = now + (o == asker and lease or claim)", "local deadline = now + (o == asker and lease or claim - 100)", "Mutex"},
 	{"a push says another deadline", "' ' .. str(deadline) .. ' ' .. str(q)", "' ' .. str(deadline + 1) .. ' ' .. str(q)", "Mutex"},
 	{"the limit of grants is not said", "          more = 1\n", "", "FewGrantsARun"},
 }

@@ -61,6 +61,7 @@ type request struct {
 	granted              int64 // the token of the tenure that a renewal means
 	tomb, token          int64
 	force                bool
+	busy                 bool     // the short way is not looked for
 	next                 *request // an acquire
 }
 
@@ -223,7 +224,7 @@ func (m *rules) acquire(r request) []int64 {
 
 // release replies {result, seq before its grants, now, the next waiter's ticket, waiting, more}.
 func (m *rules) release(r request) []int64 {
-	if r.owner == m.lone && r.depth == 0 && r.tomb == 0 && !r.force && r.next == nil {
+	if r.owner == m.lone && r.depth == 0 && r.tomb == 0 && !r.force && !r.busy && r.next == nil {
 		m.forget() // whatever the time is
 		return []int64{1, 0, m.now(), 0, 0, 0}
 	}

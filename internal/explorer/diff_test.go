@@ -201,7 +201,7 @@ func (c *calls) next(hash map[string]string) (script string, argv []string) {
 	switch c.random.Intn(10) {
 	case 0, 1, 2, 3:
 		depth, lease, weight, lone := c.pick("1", "1", "1", "2", "0"), c.pick("30000", "200", "100"), c.weight(), ""
-		if depth == "1" {
+		if depth == "1" && c.random.Intn(3) > 0 {
 			lone = weight + " 1 +" + lease + " "
 		}
 		return "acquire", []string{
@@ -211,7 +211,7 @@ func (c *calls) next(hash map[string]string) (script string, argv []string) {
 	case 4, 5, 6:
 		depth, tomb, alone := c.pick("0", "0", "0", "1"), c.pick("0", "0", "30000", "500"), "0"
 		next := c.random.Intn(3) == 0
-		if depth == "0" && tomb == "0" && !next {
+		if depth == "0" && tomb == "0" && !next && c.random.Intn(3) > 0 {
 			alone = "1"
 		}
 		argv = []string{"h:" + c.owner(), alone, strings.Join([]string{depth, c.weight(), tomb, c.token(), "0", inbox}, " ")}

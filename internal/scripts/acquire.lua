@@ -2,7 +2,7 @@
 --
 -- KEYS[1]  hash of the name
 -- ARGV[1]  "h:" and the owner, "<client id>:<n>"
--- ARGV[2]  what the value of a lone holder begins with, "<weight> 1 +<lease> "; empty for a re-entry
+-- ARGV[2]  what the value of a lone holder begins with, "<weight> 1 +<lease> "; empty for a re-entry, or if the name is in use
 -- ARGV[3]  TTL of a lone holder's key in ms: the lease and a second
 -- ARGV[4]  "weight capacity depth lease window claim inbox": weight 1 to capacity; depth 1 acquires, more re-enters; lease
 --          in ms, 100 to 86400000; window in ms for which the client counts as alive, 0: do not wait; claim in ms:
@@ -46,10 +46,10 @@ local function reply(status, token, left, n, ahead)
   return status .. ' ' .. str(token) .. ' ' .. str(now) .. ' ' .. str(seq) .. ' ' .. left .. ' ' .. q .. ' ' .. str(n) .. ' ' .. ahead .. ' ' .. more
 end
 
-if number(fields[13]) > now then return reply(REFUSED, 0, 0, 0, 0) end
+if xt > now and number(redis.call('HGET', KEYS[1], 'x:' .. owner)) > now then return reply(REFUSED, 0, 0, 0, 0) end
 
 if held or ticketed then touch() end
-purge()
+-- include purge
 if held then
   local w, _, deadline, token = holder(held)
   writeHolder(owner, w, depth, math.max(deadline, now + lease), token) -- the weight stays: a late copy must not change it
@@ -61,8 +61,10 @@ if depth > 1 then -- a re-entry never creates
   return reply(LOST, 0, 0, 0, 0)
 end
 
-if window > 0 and (ticketed or q > 0) then keepAlive(client(owner), window) end
-local token = grant(owner, lease, inbox)
+local me, asker = client(owner), owner
+if window > 0 and (ticketed or q > 0) then keepAlive(me, window) end
+-- include grant
+local token = mine
 if not token and q <= 0 and used + weight <= capacity then token = hold(owner, weight, now + lease) end
 if token then
   finish()
@@ -76,7 +78,7 @@ end
 
 local n = ticket(ticketed)
 if n == 0 or redis.call('HGET', KEYS[1], 'w:' .. str(n)) ~= owner then
-  n = enqueue(owner, weight, capacity, claim, window)
+  n = enqueue(owner, me, weight, capacity, claim, window)
 end
 cover(now + window + 2 * STEP)
 finish()

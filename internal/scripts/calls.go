@@ -44,6 +44,7 @@ type Acquire struct {
 	Lease            time.Duration
 	Window           time.Duration // 0: do not wait
 	Claim            time.Duration
+	Busy             bool // others use the name, as far as is known: the short way is not looked for
 	Acks             Acks // a hold that is not acknowledged by so many replicas is a failure
 }
 
@@ -64,7 +65,7 @@ func (c *Caller) acquire(a *Acquire) *call {
 	s := newCall(&acquireScript, a.Key)
 	s.word().add(holderField).owner(a.Owner)
 	lone := s.word()
-	if a.Depth == 1 {
+	if a.Depth == 1 && !a.Busy {
 		lone.number(a.Weight).add(" 1 +").number(millis(a.Lease)).add(" ")
 	}
 	s.word().number(millis(a.Lease + slack))
@@ -124,6 +125,7 @@ type Release struct {
 	Weight int64         // what is left with Depth > 0
 	Tomb   time.Duration // how long later requests of the owner are refused
 	Token  int64         // the highest base of a token that the hold handed out
+	Busy   bool          // others use the name, or did, as far as is known: the short way is not looked for
 	Force  bool          // remove every holder
 	Next   *Acquire      // the client's next waiter, queued if this very run ended the hold
 }
@@ -144,7 +146,7 @@ func (c *Caller) release(r *Release) *call {
 	alone, force := int64(0), int64(0)
 	if r.Force {
 		force = 1
-	} else if r.Depth == 0 && r.Tomb == 0 && r.Next == nil {
+	} else if r.Depth == 0 && r.Tomb == 0 && r.Next == nil && !r.Busy {
 		alone = 1
 	}
 	s.word().number(alone)

@@ -45,8 +45,9 @@ end
 -- include state
 -- include machine
 
-touch()
-purge()
+-- The first write is one that a full memory never refuses.
+if depth > 0 or not (held or ticketed) or not fields[1] or force == '1' then touch() end -- else it is HDEL
+-- include purge
 if token > seq then seq, changed = token, true end
 local result = 0
 if depth > 0 then
@@ -92,10 +93,11 @@ local before, n = seq, 0
 if nextOwner and result == 1 and depth == 0 then
   local own = redis.call('HMGET', KEYS[1], 'h:' .. nextOwner, 't:' .. nextOwner, 'x:' .. nextOwner)
   if not own[1] and not own[2] and number(own[3]) <= now then
-    n = enqueue(nextOwner, nextWeight, nextCapacity, nextClaim, nextWindow)
+    n = enqueue(nextOwner, client(nextOwner), nextWeight, nextCapacity, nextClaim, nextWindow)
     cover(now + nextWindow + 2 * STEP)
   end
 end
-grant(nil, 0, inbox)
+local asker, lease = nil, 0
+-- include grant
 if exists then finish() end
 return result .. ' ' .. str(before) .. ' ' .. str(now) .. ' ' .. str(n) .. ' ' .. q .. ' ' .. more

@@ -6,7 +6,7 @@ local us = tonumber(time[1]) * 1000000 + tonumber(time[2])
 local now = math.floor(us / 1000)
 
 local fields = redis.call('HMGET', KEYS[1], 'v', 'used', 'exp', 'seq', 'q', 'head', 'tail', 'xt', 'vt', 'lt',
-  'h:' .. owner, 't:' .. owner, 'x:' .. owner)
+  'h:' .. owner, 't:' .. owner)
 
 -- number reads what a script wrote; anything else, a nan say, is 0.
 local function number(s)

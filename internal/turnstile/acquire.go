@@ -166,7 +166,7 @@ wait:
 // attemptAlone makes the first attempt for o in the caller's goroutine, which gets an answer within the ReadTimeout. The
 // turnstile is unlocked meanwhile.
 func (t *turnstile) attemptAlone(o *owner) {
-	a, sent := o.acquire(), o.waiter.polled
+	a, sent := o.request(), o.waiter.polled
 	t.mu.Unlock()
 	answer, f := t.hall.cfg.Caller.Acquire(t.hall.ctx, a)
 	t.mu.Lock()

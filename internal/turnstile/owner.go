@@ -106,6 +106,13 @@ func (o *owner) acquire() scripts.Acquire {
 	return a
 }
 
+// request is acquire for one in line.
+func (o *owner) request() scripts.Acquire {
+	a, line := o.acquire(), &o.turn.line
+	a.Busy = o.turn.holder != nil || line.first != line.last
+	return a
+}
+
 // acks is what the terms ask of the replicas.
 func acks(t *tenure.Terms) scripts.Acks {
 	return scripts.Acks{Replicas: t.Replicas, Timeout: t.ReplicaTimeout}

@@ -134,7 +134,7 @@ func (r *retirement) attempt(done func(retired)) {
 func (r *retirement) request() scripts.Release {
 	o, first := r.owner, r.sent.Add(1) == 1
 	o.turn.mu.Lock()
-	release := scripts.Release{Key: o.req.Key, Owner: o.identity(), Token: r.token, Tomb: o.tomb()}
+	release := scripts.Release{Key: o.req.Key, Owner: o.identity(), Token: r.token, Tomb: o.tomb(), Busy: o.claim > 0}
 	o.again = false
 	o.turn.mu.Unlock()
 	if first && r.next != nil {

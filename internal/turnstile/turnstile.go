@@ -345,7 +345,7 @@ func (t *turnstile) sendOne(o *owner) {
 // dispatch is sendOne, but nobody looks after the attempt.
 func (t *turnstile) dispatch(o *owner) {
 	if h := t.hall; t.departing(o) {
-		now, a := o.waiter.polled, o.acquire()
+		now, a := o.waiter.polled, o.request()
 		h.crew.add()
 		h.cfg.Caller.GoAcquire(h.ctx, &a, func(sent tenure.Instant, a scripts.Acquired, f *scripts.Failure) {
 			o.turn.mu.Lock()
@@ -380,7 +380,7 @@ func (t *turnstile) send(os ...*owner) {
 	}
 	requests := make([]scripts.Acquire, len(os))
 	for i, o := range os {
-		requests[i] = o.acquire()
+		requests[i] = o.request()
 	}
 	t.schedule()
 	t.hall.crew.Go(func() { t.attempt(os, requests, now) })
