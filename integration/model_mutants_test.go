@@ -42,7 +42,6 @@ var luaMutants = []struct{ name, old, new, game string }{
 	{"the TTL does not cover a wait", "cover(now + window + 2 * STEP)\nfinish()", "finish()", "Mutex"},
 	{"the TTL does not cover a renewal", "redis.call('PEXPIRE', KEYS[1], ARGV[3], 'GT')", "redis.call('PEXPIRE', KEYS[1], 1, 'GT')", "Mutex"},
 	{"the TTL does not cover a tombstone", "    cover(xt)\n", "", "Semaphore"},
-	{"the TTL goes with a lone holder", "or not fields[1] or force", "or force", "Mutex"},
 	{"an idle key stays", "if xt <= now and seq <= us then", "if false then", "Mutex"},
 	{"exp is not lowered", "if exp == 0 or deadline < exp then exp = deadline end\n  return seq", "if exp == 0 then exp = deadline end\n  return seq", "Semaphore"},
 	{"what expired still counts as held", "if all[i] == 'h:' .. owner then held = false end", "", "Mutex"},
