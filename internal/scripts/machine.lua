@@ -1,5 +1,6 @@
 -- machine: the functions that acquire and release share. They change the variables of state.lua;
--- finish writes those back. Fields of single owners and clients are written at once.
+-- finish writes those back. Fields of single owners are written at once. What a script needs in one place only, and not
+-- always, is a block of its own (purge, grant): to make a function of it takes Lua longer than to skip it.
 --
 -- The first write of a script is the one that Redis may refuse when its memory is full. It must come
 -- before anything else changed, or be one that is never refused (touch, HDEL).

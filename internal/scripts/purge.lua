@@ -1,5 +1,5 @@
 -- purge: removes what has expired. exp is never later than the earliest deadline, so it seldom runs. A block, included by acquire
--- and release after machine: what is not called is not to be made a function either, which takes Lua longer than to skip it.
+-- and release after machine.
 
 if exp > 0 and exp <= now then
   touch()
