@@ -111,10 +111,9 @@ func (h *Hold) LogValue() slog.Value {
 	if h == nil {
 		return slog.StringValue("<nil>")
 	}
-	client, n := h.share.Tenure().Tenant().Identity()
 	attrs := []slog.Attr{
 		slog.String("name", h.Name()),
-		slog.String("owner", fmt.Sprintf("%s:%d", client, n)),
+		slog.String("owner", h.share.Tenure().Tenant().Identity().String()),
 		slog.Int64("token", h.Token()),
 		slog.Duration("held", h.share.Since().Since()),
 	}

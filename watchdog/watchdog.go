@@ -147,9 +147,6 @@ func (w *Watchdog) Close(ctx context.Context) {
 
 // placeLocked puts v where its next instant belongs.
 func (w *Watchdog) placeLocked(v *Watch) {
-	if v.index == removed {
-		return
-	}
 	at := tenure.Earlier(v.tenure.Deadline(), v.renewAt)
 	w.watches.put(v, at)
 	if w.watches[0].watch == v && w.asleep.After(at) {
@@ -248,13 +245,7 @@ func (w *Watchdog) send(due []*Watch) {
 func (w *Watchdog) renew(batch []*Watch) {
 	rs := make([]scripts.Renew, len(batch))
 	for i, v := range batch {
-		t := v.tenure
-		depth, weight, base := t.Standing()
-		_, key := t.Tenant().Lock()
-		rs[i] = scripts.Renew{
-			Key: key, Owner: identity(t), Lease: t.Terms.Lease, Token: t.Token(), Base: base, Weight: weight, Depth: depth,
-			Acks: scripts.Acks{Replicas: t.Terms.Replicas, Timeout: t.Terms.ReplicaTimeout},
-		}
+		rs[i] = scripts.RenewalOf(v.tenure)
 		if w.looksOnly(v) {
 			rs[i].Lease = look // the server never shortens
 		}
@@ -268,12 +259,6 @@ func (w *Watchdog) renew(batch []*Watch) {
 	for i, v := range batch {
 		w.answered(v, sent, now, answers[i], failures[i])
 	}
-}
-
-// identity is whom a tenure is of, at the server.
-func identity(t *tenure.Tenure) scripts.Owner {
-	client, n := t.Tenant().Identity()
-	return scripts.Owner{Client: client, N: n}
 }
 
 // look is the lease that is asked for a hold that must only be looked after.
@@ -297,7 +282,7 @@ func (w *Watchdog) answered(v *Watch, sent, now tenure.Instant, a scripts.Renewe
 		t.Failed(f)
 		w.told(t, f)
 		name, _ := t.Tenant().Lock()
-		w.warn("holdfast: renewal failed", "name", name, "owner", identity(t), "deadline in", t.Deadline().Until(), "error", f)
+		w.warn("holdfast: renewal failed", "name", name, "owner", t.Tenant().Identity(), "deadline in", t.Deadline().Until(), "error", f)
 	case !a.Held:
 		w.Remove(v)
 		t.End(fmt.Errorf("%w: the server no longer knows it", tenure.ErrLost))

@@ -73,9 +73,9 @@ type tenant struct {
 	n   uint64
 }
 
-func (t tenant) Lock() (name, key string)            { return "n", t.key }
-func (t tenant) Identity() (client string, n uint64) { return "c", t.n }
-func (tenant) Ended(error)                           {}
+func (t tenant) Lock() (name, key string) { return "n", t.key }
+func (t tenant) Identity() tenure.Owner   { return tenure.Owner{Client: "c", N: t.n} }
+func (tenant) Ended(error)                {}
 
 func lasting(key string, n uint64, terms tenure.Terms) *tenure.Tenure {
 	now := tenure.Now()

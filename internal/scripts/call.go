@@ -6,6 +6,8 @@ import (
 	"sync"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/internal/tenure"
 )
 
 // call is one run of a script. It keeps what its command needs in one piece, and is used again: most of what an
@@ -95,7 +97,7 @@ func (w *word) number(n int64) *word {
 	return w
 }
 
-func (w *word) owner(o Owner) {
+func (w *word) owner(o tenure.Owner) {
 	w.text = strconv.AppendUint(append(append(w.text, o.Client...), ':'), o.N, 10)
 }
 

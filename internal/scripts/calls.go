@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/internal/tenure"
 )
 
 // Status is the answer to an acquire.
@@ -27,18 +29,10 @@ const (
 	slack       = time.Second // that a key outlives its last deadline
 )
 
-// Owner is an identity at the server: of the acquisition with that number of a client. Its text is "<client id>:<n>".
-type Owner struct {
-	Client string
-	N      uint64
-}
-
-func (o Owner) String() string { return o.Client + ":" + strconv.FormatUint(o.N, 10) }
-
 // Acquire is a call of acquire.lua.
 type Acquire struct {
 	Key              string
-	Owner            Owner
+	Owner            tenure.Owner
 	Weight, Capacity int64
 	Depth            int
 	Lease            time.Duration
@@ -120,7 +114,7 @@ func (c *Caller) AcquireAll(ctx context.Context, as []Acquire) ([]Acquired, []*F
 // Release is a call of release.lua.
 type Release struct {
 	Key    string
-	Owner  Owner
+	Owner  tenure.Owner
 	Depth  int           // what is left; 0 ends the hold or the wait
 	Weight int64         // what is left with Depth > 0
 	Tomb   time.Duration // how long later requests of the owner are refused

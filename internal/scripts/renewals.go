@@ -8,18 +8,31 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/internal/tenure"
 )
 
 // Renew is one renewal by renew.lua.
 type Renew struct {
 	Key    string
-	Owner  Owner
+	Owner  tenure.Owner
 	Lease  time.Duration
 	Token  int64 // as the server gave it
 	Base   int64 // the highest base of a token that the hold handed out
 	Weight int64
 	Depth  int
 	Acks   Acks // fewer are a failure
+}
+
+// RenewalOf is the renewal of a tenure for a full lease, as it stands now.
+func RenewalOf(t *tenure.Tenure) Renew {
+	depth, weight, base := t.Standing()
+	tenant, terms := t.Tenant(), t.Terms
+	_, key := tenant.Lock()
+	return Renew{
+		Key: key, Owner: tenant.Identity(), Lease: terms.Lease, Token: t.Token(), Base: base, Weight: weight, Depth: depth,
+		Acks: Acks{Replicas: terms.Replicas, Timeout: terms.ReplicaTimeout},
+	}
 }
 
 // Renewed is the answer to it.

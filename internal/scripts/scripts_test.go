@@ -104,14 +104,14 @@ func TestFieldsAndValuesStayWithin64Bytes(t *testing.T) {
 	client := strings.Repeat("x", 22) + "@" + strings.Repeat("l", 19)
 	for n := range 2 {
 		a := scripts.Acquire{
-			Key: "k", Owner: scripts.Owner{Client: client, N: 123456789012345678 + uint64(n)}, Weight: 1 << 30, Capacity: 1 << 30, Depth: 1,
+			Key: "k", Owner: tenure.Owner{Client: client, N: 123456789012345678 + uint64(n)}, Weight: 1 << 30, Capacity: 1 << 30, Depth: 1,
 			Lease: 24 * time.Hour, Window: 3 * time.Second, Claim: 24 * time.Hour,
 		}
 		if _, f := call.Acquire(t.Context(), a); f != nil {
 			t.Fatal(n, f)
 		}
 	}
-	r := scripts.Release{Key: "k", Owner: scripts.Owner{Client: client, N: 123456789012345670}, Tomb: 30 * time.Second}
+	r := scripts.Release{Key: "k", Owner: tenure.Owner{Client: client, N: 123456789012345670}, Tomb: 30 * time.Second}
 	if _, f := call.Release(t.Context(), r); f != nil {
 		t.Fatal(f)
 	}
@@ -136,7 +136,7 @@ func TestBatchesSurviveAScriptFlush(t *testing.T) {
 		as := make([]scripts.Acquire, 5)
 		for i := range as {
 			as[i] = scripts.Acquire{
-				Key: fmt.Sprint("k", i), Owner: scripts.Owner{Client: "c", N: 1}, Weight: 1, Capacity: 1, Depth: 1, Lease: time.Second, Window: time.Second, Claim: time.Second,
+				Key: fmt.Sprint("k", i), Owner: tenure.Owner{Client: "c", N: 1}, Weight: 1, Capacity: 1, Depth: 1, Lease: time.Second, Window: time.Second, Claim: time.Second,
 			}
 		}
 		answers, failures := call.AcquireAll(t.Context(), as)
@@ -156,7 +156,7 @@ func TestAServerThatAnswersNonsenseIsNoHolder(t *testing.T) {
 	rdb := redis.NewClient(&redis.Options{Addr: mini.Addr()})
 	defer func() { _ = rdb.Close() }()
 	rdb.AddHook(nonsense{})
-	a := scripts.Acquire{Key: "k", Owner: scripts.Owner{Client: "c", N: 1}, Weight: 1, Capacity: 1, Depth: 1, Lease: time.Second, Claim: time.Second}
+	a := scripts.Acquire{Key: "k", Owner: tenure.Owner{Client: "c", N: 1}, Weight: 1, Capacity: 1, Depth: 1, Lease: time.Second, Claim: time.Second}
 	if answer, f := scripts.NewCaller(rdb, "p:").Acquire(t.Context(), a); f == nil || answer.Status == scripts.Held {
 		t.Errorf("answer %+v, failure %v", answer, f)
 	}

@@ -19,7 +19,7 @@ import (
 
 func request(n int) scripts.Acquire {
 	return scripts.Acquire{
-		Key: fmt.Sprint("p:mutex:", n), Owner: scripts.Owner{Client: "c", N: uint64(n)}, Weight: 1, Capacity: 1, Depth: 1,
+		Key: fmt.Sprint("p:mutex:", n), Owner: tenure.Owner{Client: "c", N: uint64(n)}, Weight: 1, Capacity: 1, Depth: 1,
 		Lease: 30 * time.Second, Window: 3 * time.Second, Claim: 3 * time.Second,
 	}
 }

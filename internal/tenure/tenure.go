@@ -4,6 +4,7 @@ package tenure
 
 import (
 	"fmt"
+	"strconv"
 	"sync"
 	"time"
 )
@@ -40,12 +41,20 @@ type Tenure struct {
 	renewErr error
 }
 
+// Owner is an identity at the server: of the acquisition with that number of a client. Its text is "<client id>:<n>".
+type Owner struct {
+	Client string
+	N      uint64
+}
+
+func (o Owner) String() string { return o.Client + ":" + strconv.FormatUint(o.N, 10) }
+
 // Tenant is who has a tenure.
 type Tenant interface {
 	// Lock returns what the user locked, and the key that stands for it.
 	Lock() (name, key string)
-	// Identity is the one at the server: a client id, and a number.
-	Identity() (client string, n uint64)
+	// Identity is the one at the server.
+	Identity() Owner
 	// Ended is called once, without locks, when the tenure ends other than by the release of its last share.
 	Ended(cause error)
 }

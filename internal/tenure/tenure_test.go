@@ -17,8 +17,8 @@ func init() { tenure.IgnoreSuspends() } // the tests run in virtual time
 // tenant is told of the end.
 type tenant func(error)
 
-func (tenant) Lock() (name, key string)            { return "orders", "mutex:orders" }
-func (tenant) Identity() (client string, n uint64) { return "c", 1 }
+func (tenant) Lock() (name, key string) { return "orders", "mutex:orders" }
+func (tenant) Identity() tenure.Owner   { return tenure.Owner{Client: "c", N: 1} }
 func (t tenant) Ended(cause error) {
 	if t != nil {
 		t(cause)

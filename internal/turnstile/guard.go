@@ -26,7 +26,7 @@ func (o *owner) guard(h *hold.Hold) {
 	log := o.hall().log
 	runtime.AddCleanup(h, func(s *tenure.Share) {
 		if !s.Left() {
-			log.warn("holdfast: a hold was dropped without Release and is still renewed", "name", o.req.Name, "owner", o.identity())
+			log.warn("holdfast: a hold was dropped without Release and is still renewed", "name", o.req.Name, "owner", o.Identity())
 		}
 	}, h.Share())
 }

@@ -43,7 +43,7 @@ func (h *Hall) ForceRelease(ctx context.Context, r *Request) error {
 	t.mu.Unlock()
 	defer h.leave(t)
 	return h.ask(ctx, r, func() *scripts.Failure {
-		release := scripts.Release{Key: r.Key, Owner: scripts.Owner{Client: h.cfg.Client}, Force: true} // 0 is nobody's number
+		release := scripts.Release{Key: r.Key, Owner: tenure.Owner{Client: h.cfg.Client}, Force: true} // 0 is nobody's number
 		answer, f := h.cfg.Caller.Release(h.ctx, release)
 		if f != nil {
 			return f

@@ -57,12 +57,8 @@ type owner struct {
 
 func (o *owner) hall() *Hall { return o.turn.hall }
 
-func (o *owner) identity() scripts.Owner {
-	return scripts.Owner{Client: o.turn.hall.cfg.Client, N: o.n}
-}
-
 // Identity implements tenure.Tenant.
-func (o *owner) Identity() (client string, n uint64) { return o.turn.hall.cfg.Client, o.n }
+func (o *owner) Identity() tenure.Owner { return tenure.Owner{Client: o.turn.hall.cfg.Client, N: o.n} }
 
 // Lock implements tenure.Tenant.
 func (o *owner) Lock() (name, key string) { return o.req.Name, o.req.Key }
@@ -96,7 +92,7 @@ func (o *owner) tomb() time.Duration {
 // acquire is the request that tries, waits and polls.
 func (o *owner) acquire() scripts.Acquire {
 	a := scripts.Acquire{
-		Key: o.req.Key, Owner: o.identity(), Weight: o.req.Weight, Capacity: o.req.Capacity, Depth: 1,
+		Key: o.req.Key, Owner: o.Identity(), Weight: o.req.Weight, Capacity: o.req.Capacity, Depth: 1,
 		Lease: o.req.Settings.Lease, Window: o.hall().cfg.Window, Claim: o.hall().cfg.Claim,
 		Acks: acks(&o.req.Settings.Terms),
 	}

@@ -135,7 +135,7 @@ func (o *owner) askOthers() {
 	h, terms, began := o.hall(), o.tenure.Terms, o.passing.began
 	o.passing.asking = true
 	r := scripts.Renew{
-		Key: o.req.Key, Owner: o.identity(), Lease: terms.Lease, Token: o.tenure.Token(), Base: o.tenure.Base(), Weight: o.req.Weight, Depth: 1,
+		Key: o.req.Key, Owner: o.Identity(), Lease: terms.Lease, Token: o.tenure.Token(), Base: o.tenure.Base(), Weight: o.req.Weight, Depth: 1,
 	}
 	if terms.Replicas > 0 { // nothing is prolonged that is not acknowledged
 		r.Lease = hold.MinLease

@@ -56,12 +56,9 @@ func (o *owner) Extend(ctx context.Context, t *tenure.Tenure) error {
 }
 
 func (o *owner) renew(t *tenure.Tenure) *scripts.Failure {
-	depth, weight, base := t.Standing()
-	renew := scripts.Renew{
-		Key: o.req.Key, Owner: o.identity(), Lease: t.Terms.Lease, Token: t.Token(), Base: base, Weight: weight, Depth: depth, Acks: acks(t.Terms),
-	}
+	renewal := scripts.RenewalOf(t)
 	sent := tenure.Now()
-	as, fs := o.hall().cfg.Caller.RenewAll(o.hall().ctx, []scripts.Renew{renew})
+	as, fs := o.hall().cfg.Caller.RenewAll(o.hall().ctx, []scripts.Renew{renewal})
 	switch {
 	case fs[0] != nil:
 		t.Failed(fs[0])
@@ -146,7 +143,7 @@ func (o *owner) lowerOnce(ambiguous *atomic.Bool) *scripts.Failure {
 			return nil
 		}
 		r, f := o.hall().cfg.Caller.Release(o.hall().ctx, scripts.Release{
-			Key: o.req.Key, Owner: o.identity(), Depth: depth, Weight: weight, Token: t.Base(),
+			Key: o.req.Key, Owner: o.Identity(), Depth: depth, Weight: weight, Token: t.Base(),
 		})
 		switch {
 		case f != nil:

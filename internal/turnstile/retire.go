@@ -41,8 +41,8 @@ func (o *owner) retire(next *owner) *retirement {
 		owner: o, next: next, deadline: tenure.Lately(),
 		giveUp: time.Now().Add(late + max(o.req.Settings.Lease, o.hall().cfg.Claim) + time.Second),
 	}
-	if o.held {
-		r.token, r.deadline = o.tenure.Base(), o.tenure.Deadline()
+	if t := o.tenancy(); t != nil {
+		r.token, r.deadline = t.Base(), t.Deadline()
 	}
 	return r
 }
@@ -134,7 +134,7 @@ func (r *retirement) attempt(done func(retired)) {
 func (r *retirement) request() scripts.Release {
 	o, first := r.owner, r.sent.Add(1) == 1
 	o.turn.mu.Lock()
-	release := scripts.Release{Key: o.req.Key, Owner: o.identity(), Token: r.token, Tomb: o.tomb(), Busy: o.claim > 0}
+	release := scripts.Release{Key: o.req.Key, Owner: o.Identity(), Token: r.token, Tomb: o.tomb(), Busy: o.claim > 0}
 	o.again = false
 	o.turn.mu.Unlock()
 	if first && r.next != nil {
