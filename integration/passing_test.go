@@ -117,22 +117,27 @@ func swarm(t testing.TB, goroutines, often int, do func() error) {
 	wg.Wait()
 }
 
-// hogs pass m on among themselves until stop is called, which waits for them.
+// hogs pass m on among themselves until stop is called, which waits for them. It returns when the first has had it: else whoever
+// comes next may be done before they begin.
 func hogs(t testing.TB, r *relay, m *holdfast.Mutex, goroutines int) (stop func()) {
 	t.Helper()
 	over, end := context.WithCancel(context.Background())
 	ctx := within(t, time.Minute)
 	var wg sync.WaitGroup
+	begun, first := make(chan struct{}), sync.Once{}
 	for range goroutines {
 		wg.Go(func() {
 			for over.Err() == nil {
-				if err := r.cycle(ctx, t, m); err != nil {
+				err := r.cycle(ctx, t, m)
+				first.Do(func() { close(begun) })
+				if err != nil {
 					t.Error(err)
 					return
 				}
 			}
 		})
 	}
+	<-begun
 	return func() {
 		end()
 		wg.Wait()
